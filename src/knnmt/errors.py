@@ -1,0 +1,25 @@
+"""What a user can meet and mend: each carries one sentence that says what to do. The command exits with 2."""
+
+
+class KnnmtError(Exception):
+    """Base of every error that is the input's fault, not the program's."""
+
+
+class CorpusError(KnnmtError):
+    """A corpus that cannot be read as pairs of sentences."""
+
+
+class ModelError(KnnmtError):
+    """A model that cannot be loaded, or cannot be used for nearest-neighbour translation."""
+
+
+class StoreError(KnnmtError):
+    """A datastore that is missing, damaged, of another model, or cannot be written."""
+
+
+class MethodError(KnnmtError):
+    """A combiner or an option of one that does not exist or does not fit the store."""
+
+
+class EvaluationError(KnnmtError):
+    """An evaluation that cannot be carried out."""

@@ -1,0 +1,113 @@
+"""Progress of long work: a bar with rate and time left on a terminal, a quiet line now and then elsewhere."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+QUIET_INTERVAL = 30.0  # seconds between lines where there is no terminal
+
+
+class Meter:
+    """Receives progress; this base class keeps it to itself."""
+
+    def __init__(self) -> None:
+        self.done = 0.0
+        self.units = 0.0
+
+    def advance(self, steps: float = 1, units: float = 0) -> None:
+        """`steps` move the bar towards its total; `units` (tokens, say) are what the rate counts."""
+        self.done += steps
+        self.units += units
+
+    def note(self, text: str) -> None:
+        """A few words shown behind the rate: a loss, say."""
+
+
+class _Rate(ProgressColumn):
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def render(self, task: Task) -> Text:
+        elapsed = task.elapsed or 0.0
+        rate = task.fields["units"] / elapsed if elapsed > 0 else 0.0
+        return Text(f"{rate:,.0f} {self.unit}/s {task.fields['note']}".rstrip(), style="cyan")
+
+
+class _Bar(Meter):
+    def __init__(self, progress: Progress, title: str, total: float | None) -> None:
+        super().__init__()
+        self.progress = progress
+        self.task = progress.add_task(title, total=total, units=0.0, note="")
+
+    def advance(self, steps: float = 1, units: float = 0) -> None:
+        super().advance(steps, units)
+        self.progress.update(self.task, advance=steps, units=self.units)
+
+    def note(self, text: str) -> None:
+        self.progress.update(self.task, note=text)
+
+
+class _Lines(Meter):
+    def __init__(self, title: str, total: float | None, unit: str) -> None:
+        super().__init__()
+        self.title, self.total, self.unit = title, total, unit
+        self.started = self.last = time.monotonic()
+        self.text = ""
+
+    def advance(self, steps: float = 1, units: float = 0) -> None:
+        super().advance(steps, units)
+        if time.monotonic() - self.last >= QUIET_INTERVAL:
+            self.last = time.monotonic()
+            self.line()
+
+    def note(self, text: str) -> None:
+        self.text = text
+
+    def line(self) -> None:
+        elapsed = max(time.monotonic() - self.started, 1e-9)
+        of = f" of {self.total:,.0f}" if self.total is not None else ""
+        left = ""
+        if self.total and self.done:
+            left = f", {max(self.total - self.done, 0) * elapsed / self.done:,.0f} s left"
+        rate = f"{self.units / elapsed:,.0f} {self.unit}/s"
+        print(f"{self.title}: {self.done:,.0f}{of}, {rate}{left} {self.text}".rstrip(), file=sys.stderr)
+
+
+@contextmanager
+def progress(title: str, total: float | None = None, unit: str = "items") -> Iterator[Meter]:
+    """Show the progress of a block of work on standard error.
+
+    Example:
+        with progress("Building", total=sentences, unit="tokens") as meter:
+            for batch in batches:
+                meter.advance(len(batch), units=batch.tokens)
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines(title, total, unit)
+        return
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(unit),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    ]
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield _Bar(bar, title, total)
