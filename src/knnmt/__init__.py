@@ -1,0 +1,47 @@
+"""Nearest-neighbour machine translation: teach a translation model your domain from your translation memory."""
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from knnmt.allocator import tune_allocator
+from knnmt.errors import KnnmtError
+
+if TYPE_CHECKING:
+    from knnmt.datastore import Store
+    from knnmt.decoding import Settings, Translator, attach
+    from knnmt.workflow import build, evaluate, fit, info
+
+__version__ = version("knnmt")
+
+__all__ = [
+    "KnnmtError",
+    "Settings",
+    "Store",
+    "Translator",
+    "attach",
+    "build",
+    "evaluate",
+    "fit",
+    "info",
+    "tune_allocator",
+]
+
+_HOMES = {
+    "Store": "knnmt.datastore",
+    "Settings": "knnmt.decoding",
+    "Translator": "knnmt.decoding",
+    "attach": "knnmt.decoding",
+    "build": "knnmt.workflow",
+    "evaluate": "knnmt.workflow",
+    "fit": "knnmt.workflow",
+    "info": "knnmt.workflow",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import torch and transformers, which take seconds, only when something needs them."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'knnmt' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,21 @@
+"""What is on disk: immutable segments of pairs and one manifest. Knows no model and no index."""
+
+from knnmt.datastore.files import storage_errors
+from knnmt.datastore.model_record import ModelRecord, check_same_model
+from knnmt.datastore.segment import Segment
+from knnmt.datastore.staging import StagedSegment
+from knnmt.datastore.store import Provenance, Store, verify
+from knnmt.datastore.writer import Plan, StoreWriter
+
+__all__ = [
+    "ModelRecord",
+    "Plan",
+    "Provenance",
+    "Segment",
+    "StagedSegment",
+    "Store",
+    "StoreWriter",
+    "check_same_model",
+    "storage_errors",
+    "verify",
+]

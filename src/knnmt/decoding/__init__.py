@@ -1,0 +1,23 @@
+"""Translation: the memory inside the model, beam search, lines in and out."""
+
+from knnmt.decoding.attach import attach
+from knnmt.decoding.binding import check_binding, load_model, record_of
+from knnmt.decoding.explain import explain
+from knnmt.decoding.generation import GenerateEngine, Hypothesis
+from knnmt.decoding.memory import Memory
+from knnmt.decoding.settings import Settings
+from knnmt.decoding.translator import Translation, Translator
+
+__all__ = [
+    "GenerateEngine",
+    "Hypothesis",
+    "Memory",
+    "Settings",
+    "Translation",
+    "Translator",
+    "attach",
+    "check_binding",
+    "explain",
+    "load_model",
+    "record_of",
+]

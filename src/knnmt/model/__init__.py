@@ -1,0 +1,8 @@
+"""Translation models: tokens, decoder states, log p."""
+
+from knnmt.model.batching import batches_by_tokens
+from knnmt.model.tap import KEY_LAYERS, Tap
+from knnmt.model.text import Codec
+from knnmt.model.translation_model import States, TranslationModel
+
+__all__ = ["KEY_LAYERS", "Codec", "States", "Tap", "TranslationModel", "batches_by_tokens"]

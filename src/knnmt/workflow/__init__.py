@@ -1,0 +1,8 @@
+"""The verbs: each needs several rooms of the house."""
+
+from knnmt.workflow.build import BuildReport, build, build_with_report
+from knnmt.workflow.evaluate import Evaluation, evaluate
+from knnmt.workflow.fit import FitReport, fit
+from knnmt.workflow.info import info
+
+__all__ = ["BuildReport", "Evaluation", "FitReport", "build", "build_with_report", "evaluate", "fit", "info"]

@@ -1,0 +1,79 @@
+"""`knnmt build`"""
+
+from typing import Annotated
+
+import typer
+
+from knnmt.cli import options
+from knnmt.cli.console import facts, note, print_json, size
+
+
+def build(
+    store: options.Store,
+    corpus: options.Corpus,
+    model: options.Model = None,
+    source_lang: Annotated[
+        str | None, typer.Option(help="For multilingual models, as they spell it.", show_default=False)
+    ] = None,
+    target_lang: Annotated[
+        str | None, typer.Option(help="For multilingual models, as they spell it.", show_default=False)
+    ] = None,
+    source_prefix: Annotated[str, typer.Option(help="Put before every source (T5).", show_default=False)] = "",
+    key_layer: Annotated[str, typer.Option(help="The state that is stored: output or ffn_input.")] = "output",
+    origin: Annotated[
+        str | None, typer.Option(help="Where the pairs come from, in place of the file's name.", show_default=False)
+    ] = None,
+    index: Annotated[str, typer.Option(help="auto, flat (exact search) or ivf.")] = "auto",
+    limit: options.Limit = None,
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+) -> None:
+    """Make a store from a parallel corpus, or add to one.
+
+    Interrupted, the same command goes on where it was; the store changes once, at the end.
+
+    Example: `knnmt build memory train.de train.en --model Helsinki-NLP/opus-mt-de-en`
+    """
+    from knnmt.cli.threads import use_threads
+    from knnmt.workflow import build_with_report, info
+
+    use_threads(threads)
+    report = build_with_report(
+        store,
+        corpus,
+        model,
+        source_lang=source_lang,
+        target_lang=target_lang,
+        source_prefix=source_prefix,
+        key_layer=key_layer,
+        origin=origin,
+        limit=limit,
+        index=index,
+        device=device,
+    )
+    added = {
+        "pairs": report.pairs,
+        "sentences": report.sentences,
+        "resumed": report.resumed,
+        "too_long": report.too_long,
+        "empty": report.empty,
+        "known": report.known,
+    }
+    if as_json:
+        print_json({"added": added, "store": info(report.store)})
+        return
+    rows = [("added", f"{report.pairs:,} pairs of {report.sentences:,} sentences")]
+    rows.append(("store", f"{report.store.pairs:,} pairs, {size(sum(report.store.sizes().values()))} in {store}"))
+    if report.resumed:
+        rows.append(("taken up", f"{report.resumed:,} pairs of an unfinished build"))
+    facts(rows)
+    for count, what in (
+        (report.too_long, "sentence pairs are longer than the model takes and were left out"),
+        (report.empty, "lines have an empty side and were left out"),
+        (report.known, "sentence pairs were in the store already and are now there again"),
+    ):
+        if count:
+            note(f"warning: {count:,} {what}.")
+    if not report.store.combiners:
+        note(f"next: knnmt fit {store} DEV")

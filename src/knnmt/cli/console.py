@@ -1,0 +1,39 @@
+"""How commands speak: results on standard output, everything else on standard error."""
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+# where there is no terminal a table is not cut to 80 columns
+out = Console(width=None if Console().is_terminal else 140)
+err = Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def facts(rows: list[tuple[str, str]], title: str | None = None) -> None:
+    """A table of two columns without lines."""
+    table = Table(box=None, show_header=False, title=title, title_justify="left", padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    out.print(table)
+
+
+def note(text: str) -> None:
+    """A line for people, which programs do not see."""
+    err.print(text, markup=False, soft_wrap=True)
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"

@@ -1,0 +1,36 @@
+"""Options that several commands share, spelled and explained once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Store = Annotated[Path, typer.Argument(metavar="STORE", help="The store's directory.", show_default=False)]
+Corpus = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="CORPUS...",
+        help="Plain text files in pairs, source first (dev.{de,en} in a shell); .tsv or .jsonl alone; .gz of any.",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else there.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Use only the first N lines.", show_default=False)]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:0.")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="Directory, hub id or the bundled de-en-small; an existing store knows its own.", show_default=False
+    ),
+]
+Moved = Annotated[
+    str | None, typer.Option("--model", help="Where the store's model is now, if it was moved.", show_default=False)
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.", show_default=False)]
+Beam = Annotated[int, typer.Option(min=1, help="Hypotheses kept for each sentence.")]
+LengthPenalty = Annotated[float, typer.Option(help="Scores are divided by length to this power.")]
+MaxLength = Annotated[
+    int | None,
+    typer.Option(min=1, help="Most tokens of a translation; 1.2 × source + 10 by default.", show_default=False),
+]
+BatchSize = Annotated[int, typer.Option(min=1, help="Sentences decoded together; changes speed, not translations.")]

@@ -1,0 +1,74 @@
+"""`knnmt translate`"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from knnmt.cli import options
+from knnmt.cli.console import note
+
+
+def translate(
+    store: options.Store,
+    method: Annotated[
+        str | None,
+        typer.Option(help="A fitted combiner's name, or base; by default the best fitted.", show_default=False),
+    ] = None,
+    beam: options.Beam = 4,
+    length_penalty: options.LengthPenalty = 0.6,
+    max_length: options.MaxLength = None,
+    n_best: Annotated[int, typer.Option(min=1, help="Translations of each line, one a line.")] = 1,
+    batch_size: options.BatchSize = 32,
+    no_split: Annotated[bool, typer.Option("--no-split", help="Do not split a line into sentences.")] = False,
+    model: options.Moved = None,
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    as_json: Annotated[bool, typer.Option("--json", help="An explanation of every token, one object a line.")] = False,
+) -> None:
+    """Translate standard input, one line out for each line in.
+
+    Example: `knnmt translate memory < manual.de > manual.en`
+    """
+    import json
+
+    from knnmt.cli.threads import use_threads
+    from knnmt.decoding import Settings, Translator, explain
+    from knnmt.workflow.session import open_model
+
+    use_threads(threads)
+    settings = Settings(
+        beam=beam,
+        length_penalty=length_penalty,
+        max_length=max_length,
+        n_best=n_best,
+        batch_size=batch_size,
+        split=not no_split and n_best == 1,
+    )
+    translator = Translator(store, method, settings=settings, model=open_model(store, model, device))
+    note(translator.signature)
+    # whole blocks, so that batches are of like length; a pipe that never ends still gets its answers
+    while lines := read_lines(16 * batch_size):
+        for translation in translator.run(lines):
+            if as_json:
+                print(json.dumps(explain(translator, translation), ensure_ascii=False))
+            elif n_best > 1:
+                print("\n".join(f"{score:.4f}\t{text}" for text, score in translation.n_best))
+            else:
+                print(translation.text)
+        sys.stdout.flush()
+
+
+def read_lines(count: int) -> list[str]:
+    """Up to `count` lines of standard input, which is UTF-8 whatever the locale."""
+    from knnmt.errors import CorpusError
+
+    lines = []
+    for raw in sys.stdin.buffer:
+        try:
+            lines.append(raw.decode("utf-8").rstrip("\r\n"))
+        except UnicodeDecodeError as error:
+            raise CorpusError("Standard input is not UTF-8; convert it first.") from error
+        if len(lines) == count:
+            break
+    return lines

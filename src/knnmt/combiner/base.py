@@ -1,0 +1,63 @@
+"""The small interface that every way of combining model and neighbours fulfils."""
+
+import json
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from knnmt.combiner.combination import Combination, Observation
+from knnmt.errors import MethodError
+
+CONFIG = "config.json"
+
+
+class Combiner(ABC):
+    """Decides how much to trust the neighbours. It never sees the vocabulary.
+
+    Attributes:
+        method: the name it is registered under
+        k: how many neighbours it looks at
+        top: how many of the model's highest probabilities it looks at
+        record: how it came to be: dev loss, data, seed, options
+    """
+
+    method: ClassVar[str]
+    k: int
+    top: int = 0
+
+    def __init__(self) -> None:
+        self.record: dict[str, Any] = {}
+
+    @abstractmethod
+    def combine(self, observation: Observation) -> Combination:
+        """Weights of the neighbours and λ for each row; the observation has exactly k neighbours."""
+
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """What `from_options` makes the same combiner of."""
+
+    @classmethod
+    @abstractmethod
+    def from_options(cls, options: dict[str, Any]) -> Self:
+        """A combiner as it was saved, before its weights, if it has any, are loaded."""
+
+    def save(self, directory: Path) -> None:
+        """Write config.json into an existing directory."""
+        config = {"method": self.method, "options": self.options(), "record": self.record}
+        (directory / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, directory: Path, config: dict[str, Any]) -> Self:
+        """Read what `save` wrote; `config` is the directory's config.json."""
+        combiner = cls.from_options(config["options"])
+        combiner.record = config["record"]
+        return combiner
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """The config.json of a saved combiner."""
+    try:
+        config: dict[str, Any] = json.loads((directory / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise MethodError(f"The combiner in {directory} cannot be read; fit it again.") from error
+    return config

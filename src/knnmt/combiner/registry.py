@@ -1,0 +1,33 @@
+"""The table of methods, and the rule for which one is used when none is named."""
+
+from knnmt.combiner.base import Combiner, read_config
+from knnmt.combiner.vanilla import Vanilla
+from knnmt.datastore import Store
+from knnmt.errors import MethodError
+
+METHODS: dict[str, type[Combiner]] = {Vanilla.method: Vanilla}
+
+BASE = "base"  # the model alone; a reserved name
+_PREFERENCE = ("robust", "adaptive", "vanilla")
+
+
+def default_name(store: Store) -> str:
+    """robust, else adaptive, else vanilla, whichever was fitted; else the base model."""
+    return next((name for name in _PREFERENCE if name in store.combiners), BASE)
+
+
+def load_combiner(store: Store, name: str) -> Combiner | None:
+    """The fitted combiner of that name; None for the base model."""
+    if name == BASE:
+        return None
+    if name not in store.combiners:
+        fitted = ", ".join(sorted(store.combiners)) or "none"
+        raise MethodError(
+            f"Nothing named {name} was fitted for the store {store.path} (fitted: {fitted}); "
+            f"run `knnmt fit {store.path} DEV --method METHOD` first."
+        )
+    directory = store.combiners[name]
+    config = read_config(directory)
+    if config["method"] not in METHODS:
+        raise MethodError(f"The combiner {name} is of the method {config['method']}, unknown here; upgrade knnmt.")
+    return METHODS[config["method"]].load(directory, config)

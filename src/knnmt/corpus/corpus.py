@@ -1,0 +1,118 @@
+"""A corpus: sentence pairs streamed from files of any format and size."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+
+from knnmt.corpus.formats import PLAIN_TEXT, Format, format_of
+from knnmt.corpus.pair import Pair, Part
+from knnmt.errors import CorpusError
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSummary:
+    """What a scan found: `pairs` have text on both sides, `skipped` have an empty side.
+
+    `digest` depends on formats, texts, line numbers and the origins that the corpus or the caller
+    gives, not on where the files lie or whether they are compressed.
+    """
+
+    digest: str
+    pairs: int
+    skipped: int
+
+
+class Corpus:
+    """Sentence pairs of one or more files, read anew each time it is iterated over.
+
+    Args:
+        paths: Plain text files in pairs, source first; `.tsv` and `.jsonl` stand alone; `.gz` of each.
+        languages: Of source and target, for files that name their texts by language.
+        origin: Stands in place of the file's name for pairs that bring no origin of their own.
+        limit: Read only so many lines, those with an empty side counted; what follows is not looked at.
+
+    Example:
+        corpus = Corpus(["train.de", "train.en", "memory.tsv"])
+        print(corpus.scan().pairs)
+        for pair in corpus:
+            print(pair.source, pair.target, pair.origin, pair.line)
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        *,
+        languages: tuple[str, str] | None = None,
+        origin: str | None = None,
+        limit: int | None = None,
+    ) -> None:
+        if limit is not None and limit < 1:
+            raise CorpusError(f"A limit of {limit} lines leaves nothing of the corpus: give 1 or more.")
+        self.paths = [os.fspath(path) for path in paths]
+        self.languages = languages
+        self.origin = origin
+        self.limit = limit
+
+    def scan(self) -> CorpusSummary:
+        """Read everything once, check it, count it; raises CorpusError for what iterating would stumble over."""
+        digest = blake2b(digest_size=16)
+        pairs = skipped = 0
+        for format, pair in self._lines(name_files=False):
+            texts = (pair.source, pair.target, pair.origin)
+            lengths = " ".join(str(len(text)) for text in texts)  # so that no two corpora write the same bytes
+            digest.update(f"{format.name} {pair.line} {lengths}\n{''.join(texts)}".encode())
+            if _is_empty(pair):
+                skipped += 1
+            else:
+                pairs += 1
+        if not pairs:
+            raise CorpusError(
+                f"There is no sentence pair in {', '.join(self.paths)}: give lines with text on both sides."
+            )
+        return CorpusSummary(digest.hexdigest(), pairs, skipped)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return (pair for _, pair in self._lines(name_files=True) if not _is_empty(pair))
+
+    def _lines(self, name_files: bool) -> Iterator[tuple[Format, Pair]]:
+        """Every line with its format; without `name_files` a file's name is nobody's origin."""
+        parts = self._parts(name_files)
+        return islice(((format, pair) for format, part in parts for pair in format.read(part)), self.limit)
+
+    def _parts(self, name_files: bool) -> list[tuple[Format, Part]]:
+        if not self.paths:
+            raise CorpusError("No corpus was given: name its files.")
+        parts = []
+        names = iter(self.paths)
+        for name in names:
+            files = [_checked(name)]
+            format = format_of(files[0])
+            if format is PLAIN_TEXT:
+                partner = next(names, None)
+                if partner is None or format_of(Path(partner)) is not PLAIN_TEXT:
+                    raise CorpusError(
+                        f"{name} is plain text without a partner: "
+                        "give the source file and after it the target file, as in train.de train.en."
+                    )
+                files.append(_checked(partner))
+            origin = self.origin or (name if name_files else "")
+            parts.append((format, Part(tuple(files), origin, self.languages)))
+        return parts
+
+
+def _checked(name: str) -> Path:
+    path = Path(name)
+    if path.is_dir():
+        raise CorpusError(f"{name} is a directory: name the corpus files in it.")
+    if not path.exists():
+        raise CorpusError(f"{name} does not exist: check the name of the corpus file.")
+    if not path.is_file():
+        raise CorpusError(f"{name} is not a regular file: save it as one first, for it is read more than once.")
+    return path
+
+
+def _is_empty(pair: Pair) -> bool:
+    return not (pair.source.strip() and pair.target.strip())

@@ -1,0 +1,29 @@
+"""The formats of a corpus, by extension. A new one is a file with its reader and a line here."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from knnmt.corpus.jsonl import read_jsonl
+from knnmt.corpus.pair import Reader
+from knnmt.corpus.plain_text import read_plain_text
+from knnmt.corpus.tsv import read_tsv
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    name: str
+    read: Reader
+
+
+PLAIN_TEXT = Format("text", read_plain_text)  # every other extension; its files come in pairs
+
+FORMATS = {
+    ".tsv": Format("tsv", read_tsv),
+    ".jsonl": Format("jsonl", read_jsonl),
+}
+
+
+def format_of(path: Path) -> Format:
+    """The format by the file's extension, with a last `.gz` taken off."""
+    inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return FORMATS.get(inner.suffix.lower(), PLAIN_TEXT)

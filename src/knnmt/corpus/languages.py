@@ -1,0 +1,26 @@
+"""Which of the names that a corpus gives to its languages is the one a model means."""
+
+from functools import lru_cache
+
+from langcodes import Language
+from langcodes.tag_parser import LanguageTagError
+
+
+@lru_cache(maxsize=1024)  # asked for every line
+def find_language(wanted: str, names: tuple[str, ...]) -> str | None:
+    """The one of `names` for the language `wanted` ('deu_Latn', 'de_DE' and 'de' are the same language).
+
+    A name spelled as wanted goes before the others; None where no other or more than one fits.
+    """
+    if wanted in names:
+        return wanted
+    fitting = [name for name in names if _language(name) == _language(wanted)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _language(code: str) -> str:
+    try:
+        # NLLB's 'arb', 'pes', 'lvs' are what others call 'ar', 'fa', 'lv'
+        return str(Language.get(code).prefer_macrolanguage().language)
+    except LanguageTagError:
+        return code.casefold()

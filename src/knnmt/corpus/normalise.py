@@ -1,0 +1,25 @@
+"""When two texts count as the same: hashes that look past case, width, composition and white space."""
+
+import unicodedata
+from hashlib import blake2b
+
+
+def normalise(text: str) -> str:
+    """NFKC, casefold, white space folded; a text that is normalised stays as it is."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    # again, because casefold takes some letters apart: İ becomes i and a dot that may stand in the wrong place
+    return " ".join(unicodedata.normalize("NFKC", folded).split())
+
+
+def text_hash(text: str) -> int:
+    """64 bits, unsigned, of the normalised text."""
+    return _hash(normalise(text))
+
+
+def pair_hash(source: str, target: str) -> int:
+    """64 bits, unsigned, of the normalised pair."""
+    return _hash(f"{normalise(source)}\n{normalise(target)}")  # no normalised text holds a line end
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")

@@ -1,0 +1,90 @@
+"""Writing that survives a kill at any moment, and failures of the disk told in one sentence."""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from knnmt.errors import StoreError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn what the operating system refuses (a full disk, a read-only directory) into a `StoreError`."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(_sentence(error, path)) from error
+
+
+def _sentence(error: OSError, path: Path) -> str:
+    name = error.filename if isinstance(error.filename, str) else path  # a descriptor's number helps nobody
+    what = f"cannot write {name}: {error.strerror or error}"
+    if error.errno in _FULL:
+        return f"{what}; make room and run the same command again, nothing of the store is lost"
+    if error.errno in _FORBIDDEN:
+        return f"{what}; make {path} writable or choose another directory"
+    return f"{what}; the store is as it was, run the same command again when this is mended"
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace `path` atomically: whoever reads it finds the old content or the new, whole."""
+    new = path.with_name(path.name + ".new")
+    with open(new, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make names created, renamed or removed in a directory last through a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_tree(path: Path) -> None:
+    """`fsync` every file and directory under `path`, and the directory that names it."""
+    for directory, _, names in os.walk(path):
+        for name in names:
+            with open(Path(directory, name), "rb") as file:
+                os.fsync(file.fileno())
+        sync_directory(Path(directory))
+    sync_directory(path.parent)
+
+
+def checksum(path: Path) -> str:
+    """BLAKE2b (128 bits, hexadecimal) of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a whole directory."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def entries(path: Path) -> list[Path]:
+    """What a directory holds, in name order; nothing if there is no such directory."""
+    return sorted(path.iterdir()) if path.is_dir() else []
+
+
+def size_on_disk(path: Path) -> int:
+    """Bytes of all files under `path`; 0 if there is no such directory."""
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

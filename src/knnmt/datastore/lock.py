@@ -1,0 +1,60 @@
+"""One writer at a time: an advisory lock on a file in the store's directory."""
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from knnmt.errors import StoreError
+
+LOCK = "lock"
+
+
+class DirectoryLock:
+    """Holds a directory for one writer, making it first where there is none.
+
+    The kernel lets go of the lock when the process ends, however it ends; the file itself says nothing.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / LOCK
+        self._made = [p for p in (directory, *directory.parents) if not p.exists()]  # the deepest first
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._descriptor = self._acquire()
+        except BaseException:
+            self._remove_made()
+            raise
+
+    def _acquire(self) -> int:
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # A writer that found nothing to keep removes its lock file: the name may be another file by now.
+                if self.path.exists() and os.path.samestat(os.fstat(descriptor), self.path.stat()):
+                    return descriptor
+            except BlockingIOError:
+                os.close(descriptor)
+                raise StoreError(
+                    f"another process is writing to {self.path.parent}; wait until it has finished"
+                ) from None
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+    def release_and_remove(self) -> None:
+        """Let go, and take away the lock file and every directory that was made for it and is still empty."""
+        with suppress(OSError):
+            self.path.unlink()
+        self._remove_made()
+        self.release()
+
+    def _remove_made(self) -> None:
+        with suppress(OSError):
+            for directory in self._made:
+                directory.rmdir()

@@ -1,0 +1,52 @@
+"""A store is bound to the model it was made with."""
+
+from knnmt.datastore import ModelRecord, Store
+from knnmt.errors import StoreError
+from knnmt.model import TranslationModel
+
+
+def record_of(model: TranslationModel) -> ModelRecord:
+    """What a store's manifest says of this model."""
+    codec = model.codec
+    return ModelRecord(
+        id=model.name,
+        fingerprint=model.fingerprint,
+        tokenizer=model.tokenizer_fingerprint,
+        key_layer=model.key_layer,
+        dim=model.dim,
+        vocab_size=model.vocab_size,
+        engine="torch",
+        precision=model.precision,
+        source_prefix=codec.source_prefix,
+        source_lang=codec.source_lang,
+        target_lang=codec.target_lang,
+        max_length=codec.max_length,
+    )
+
+
+def check_binding(model: TranslationModel, store: Store) -> None:
+    """Refuse a store made with another model or tokenizer."""
+    for what, mine, theirs in (
+        ("model", model.fingerprint, store.model.fingerprint),
+        ("tokenizer", model.tokenizer_fingerprint, store.model.tokenizer),
+    ):
+        if mine != theirs:
+            raise StoreError(
+                f"The store {store.path} was made with another {what} ({store.model.id}); "
+                f"use that one, or build a store with {model.name or 'this one'}."
+            )
+
+
+def load_model(store: Store, device: str = "auto", name: str | None = None) -> TranslationModel:
+    """The model a store was made with, by the name it was made with unless another is given."""
+    record = store.model
+    model = TranslationModel.load(
+        name or record.id,
+        device=device,
+        key_layer=record.key_layer,
+        source_lang=record.source_lang,
+        target_lang=record.target_lang,
+        source_prefix=record.source_prefix,
+    )
+    check_binding(model, store)
+    return model

@@ -1,0 +1,113 @@
+"""Why a translation is what it is: one teacher-forced pass over it, the same for every engine."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from knnmt.combiner import Combination, Observation, mixture_log_p, observe, token_weights
+from knnmt.decoding.memory import Memory
+from knnmt.decoding.translator import Translation, Translator
+from knnmt.model import States
+from knnmt.search import Neighbours
+
+_TOP = 5  # choices shown of the model, and of the neighbours
+
+
+@torch.inference_mode()
+def explain(translator: Translator, translation: Translation) -> dict[str, Any]:
+    """Every token of a translation with λ, the model's and the neighbours' choices, and where they come from."""
+    answer: dict[str, Any] = {"source": translation.source, "translation": translation.text, "tokens": []}
+    if not translation.sentences:
+        return answer
+    model = translator.model
+    sources = [sentence.source for sentence in translation.sentences]
+    states = model.teacher_forced(sources, [sentence.target for sentence in translation.sentences])
+    logits = model.logits(states.hidden).float()
+    log_p = logits.log_softmax(1)
+    for row in _rows(translator, states, logits, log_p):
+        answer["tokens"].append(row)
+    return answer
+
+
+def _rows(translator: Translator, states: States, logits: Tensor, log_p: Tensor) -> list[dict[str, Any]]:
+    names = _Names(translator)
+    gold = log_p.gather(1, states.tokens[:, None]).squeeze(1)
+    top = log_p.topk(_TOP, dim=1)
+    rows: list[dict[str, Any]] = []
+    for i, token in enumerate(states.tokens.tolist()):
+        best = zip(top.indices[i].tolist(), top.values[i].exp().tolist(), strict=True)
+        p = float(gold[i].exp())
+        rows.append(
+            {
+                "token": names(token),
+                "lambda": 0.0,
+                "p": p,
+                "p_nmt": p,
+                "p_knn": None,
+                "temperature": None,
+                "nmt_top": [{"token": names(index), "p": value} for index, value in best],
+                "knn_top": [],
+                "neighbours": [],
+            }
+        )
+    if (memory := translator.engine.memory) is not None:
+        _add_neighbours(rows, translator, memory, states, logits, gold)
+    return rows
+
+
+def _add_neighbours(
+    rows: list[dict[str, Any]], translator: Translator, memory: Memory, states: States, logits: Tensor, gold: Tensor
+) -> None:
+    found = memory.searcher.search(states.keys.float().cpu().numpy(), memory.combiner.k)
+    seen = observe(found, logits, logits.logsumexp(1), memory.combiner.top)
+    combination = memory.combiner.combine(seen)
+    p = mixture_log_p(combination, seen.values, states.tokens, gold).exp().tolist()
+    p_knn = (combination.weights * (seen.values == states.tokens[:, None])).sum(1).tolist()
+    shares = token_weights(seen.values, combination.weights)
+    for i, row in enumerate(rows):
+        row["lambda"] = float(combination.lam[i])
+        row["p"], row["p_knn"] = p[i], p_knn[i]
+        row["temperature"] = float(combination.temperature[i])
+        row["knn_top"] = _votes(translator, seen.values[i], shares[i])
+        row["neighbours"] = _neighbours(translator, found, seen, combination, i)
+
+
+def _votes(translator: Translator, values: Tensor, shares: Tensor) -> list[dict[str, Any]]:
+    """The neighbours' distinct tokens, most voted first."""
+    names = _Names(translator)
+    votes = sorted(dict(zip(values.tolist(), shares.tolist(), strict=True)).items(), key=lambda vote: -vote[1])
+    return [{"token": names(value), "p": share} for value, share in votes[:_TOP] if share > 0]
+
+
+def _neighbours(
+    translator: Translator, found: Neighbours, seen: Observation, combination: Combination, row: int
+) -> list[dict[str, Any]]:
+    names = _Names(translator)
+    exists = found.ids[row] >= 0
+    places = translator.store.provenance(found.ids[row][exists])
+    return [
+        {
+            "token": names(int(found.values[row, k])),
+            "distance": float(found.distances[row, k]),
+            "confidence": float(seen.log_confidence[row, k].exp()),
+            "weight": float(combination.weights[row, k]),
+            "c": float(combination.c[row, k]),
+            "source": place.source,
+            "target": place.target,
+            "origin": place.origin,
+            "line": place.line,
+            "position": place.position,
+        }
+        for k, place in enumerate(places)
+    ]
+
+
+class _Names:
+    """Pieces of the target vocabulary as the tokenizer writes them."""
+
+    def __init__(self, translator: Translator) -> None:
+        self.tokenizer = translator.model.codec.tokenizer
+
+    def __call__(self, token: int) -> str:
+        return str(self.tokenizer.convert_ids_to_tokens(token))

@@ -1,0 +1,42 @@
+"""How translations are searched for; all of it is in the signature."""
+
+from dataclasses import dataclass
+
+from knnmt.errors import MethodError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Beam search as in the paper.
+
+    Attributes:
+        beam: hypotheses kept for each sentence
+        length_penalty: scores are divided by length ** length_penalty
+        max_length: the most tokens of a translation; None: int(1.2 × source tokens) + 10
+        n_best: translations returned for each sentence
+        batch_size: sentences decoded together; it does not change the translations
+        split: whether a line is split into sentences that are translated apart
+    """
+
+    beam: int = 4
+    length_penalty: float = 0.6
+    max_length: int | None = None
+    n_best: int = 1
+    batch_size: int = 32
+    split: bool = True
+
+    def __post_init__(self) -> None:
+        if self.beam < 1 or self.batch_size < 1 or self.n_best < 1 or (self.max_length or 1) < 1:
+            raise MethodError("The beam, the batch size, n-best and the maximum length are at least 1.")
+        if self.n_best > self.beam:
+            raise MethodError(f"A beam of {self.beam} has no {self.n_best} best translations; raise --beam.")
+
+    def cap(self, source_tokens: int) -> int:
+        """The most tokens of a translation, whatever it is batched with."""
+        return self.max_length or int(1.2 * source_tokens) + 10
+
+    @property
+    def signature(self) -> str:
+        longest = self.max_length or "1.2x+10"
+        split = "yes" if self.split else "no"
+        return f"beam:{self.beam}|lp:{self.length_penalty:g}|maxlen:{longest}|split:{split}"

@@ -1,0 +1,150 @@
+"""The public face of translation: lines in, lines out, in the same order."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from knnmt.combiner import Combiner, default_name, load_combiner
+from knnmt.datastore import Store
+from knnmt.decoding.binding import check_binding, load_model
+from knnmt.decoding.generation import GenerateEngine, Hypothesis
+from knnmt.decoding.memory import Memory
+from knnmt.decoding.settings import Settings
+from knnmt.decoding.splitting import Splitter
+from knnmt.errors import MethodError
+from knnmt.model import TranslationModel, batches_by_tokens
+from knnmt.progress import progress
+from knnmt.search import Searcher
+
+_SOURCE_TOKENS = 8192  # padded source tokens of a batch, whatever its number of sentences
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence as the model saw it and as it translated it, in token ids."""
+
+    source: list[int]
+    target: list[int]
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A line's translation.
+
+    Attributes:
+        text: the best translation
+        n_best: the n best texts with their scores, where the line is one sentence
+        sentences: of the line; none where it is empty
+    """
+
+    source: str
+    text: str
+    n_best: list[tuple[str, float]]
+    sentences: list[Sentence]
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens were generated."""
+        return sum(len(sentence.target) for sentence in self.sentences)
+
+
+class Translator:
+    """Translates with a store's model and its neighbours' help.
+
+    Args:
+        store: a store or its directory
+        method: the name of a fitted combiner, or `base`, or a combiner; by default the best that was fitted
+        model, searcher: to share with other translators of the same store
+        settings: beam search's
+
+    Example:
+        Translator("memory").translate(["Starten Sie den Dienst neu."])
+    """
+
+    def __init__(
+        self,
+        store: Store | str | Path,
+        method: str | Combiner | None = None,
+        *,
+        settings: Settings | None = None,
+        model: TranslationModel | None = None,
+        searcher: Searcher | None = None,
+        device: str = "auto",
+    ) -> None:
+        self.store = store if isinstance(store, Store) else Store.open(store)
+        self.settings = settings or Settings()
+        self.method = method.method if isinstance(method, Combiner) else method or default_name(self.store)
+        combiner = method if isinstance(method, Combiner) else load_combiner(self.store, self.method)
+        if method is None and combiner is None:
+            warnings.warn(
+                f"Nothing was fitted for the store {self.store.path} yet, so the model translates alone; "
+                f"run `knnmt fit {self.store.path} DEV` first.",
+                stacklevel=2,
+            )
+        self.model = model or load_model(self.store, device)
+        if model is not None:
+            check_binding(model, self.store)
+        if combiner is not None and combiner.k > self.store.pairs:
+            raise MethodError(
+                f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}."
+            )
+        memory = Memory(searcher or Searcher(self.store), combiner) if combiner is not None else None
+        self.engine = GenerateEngine(self.model, memory)
+        self.splitter = Splitter(self.model.codec.source_lang, self.model.codec.target_lang)
+
+    @property
+    def signature(self) -> str:
+        """What a reader needs to get the same translations again."""
+        parts = [f"method:{self.method}", f"engine:{self.engine.name}", self.settings.signature]
+        if (memory := self.engine.memory) is not None:
+            parts += [f"k:{memory.combiner.k}", f"index:{memory.searcher.description}"]
+        parts += [f"model:{self.store.model.fingerprint[:8]}", f"store:{self.store.fingerprint[:8]}"]
+        return "|".join(parts)
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """One line out for each line in; empty lines give empty lines."""
+        return [translation.text for translation in self.run(lines)]
+
+    def run(self, lines: Sequence[str]) -> list[Translation]:
+        """`translate`, with n-best lists and token counts."""
+        split = self.splitter.split if self.settings.split else _whole
+        sentences = [split(line) for line in lines]
+        flat = [sentence for line in sentences for sentence in line]
+        encoded = self._encode(flat)
+        decoded = iter(zip(encoded, self._decode(encoded), strict=True))
+        return [
+            self._assemble(line, [next(decoded) for _ in parts]) for line, parts in zip(lines, sentences, strict=True)
+        ]
+
+    def _encode(self, sentences: list[str]) -> list[list[int]]:
+        codec = self.model.codec
+        encoded = codec.encode_sources(sentences)
+        for sentence, ids in zip(sentences, encoded, strict=True):
+            if len(ids) > codec.max_length:
+                warnings.warn(
+                    f"A sentence of {len(ids)} tokens was cut to the model's {codec.max_length}: {sentence[:60]}…",
+                    stacklevel=4,
+                )
+        return [codec.truncate_source(ids) for ids in encoded]
+
+    def _decode(self, encoded: list[list[int]]) -> list[list[Hypothesis]]:
+        results: list[list[Hypothesis]] = [[] for _ in encoded]
+        batches = batches_by_tokens(encoded, budget=_SOURCE_TOKENS, rows=self.settings.batch_size)
+        with progress(f"Translating ({self.method})", total=len(encoded), unit="tokens") as meter:
+            for batch in batches:
+                found = self.engine.decode([encoded[i] for i in batch], self.settings)
+                for index, hypotheses in zip(batch, found, strict=True):
+                    results[index] = hypotheses
+                meter.advance(len(batch), units=sum(len(best[0].tokens) for best in found))
+        return results
+
+    def _assemble(self, line: str, parts: list[tuple[list[int], list[Hypothesis]]]) -> Translation:
+        texts = [self.model.codec.decode([h.tokens for h in found]) for _, found in parts]
+        n_best = [(text, h.score) for text, h in zip(texts[0], parts[0][1], strict=True)] if len(parts) == 1 else []
+        sentences = [Sentence(source, found[0].tokens) for source, found in parts]
+        return Translation(line, self.splitter.join([best[0] for best in texts]), n_best, sentences)
+
+
+def _whole(line: str) -> list[str]:
+    return [line.strip()] if line.strip() else []

@@ -1,0 +1,134 @@
+"""BLEU and chrF by sacrebleu, with confidence intervals and significance by its paired bootstrap."""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sacrebleu import BLEU, CHRF
+from sacrebleu.significance import PairedTest, Result
+
+from knnmt.errors import EvaluationError
+from knnmt.evaluation.parallel import check_parallel
+
+
+@dataclass(frozen=True, slots=True)
+class SystemScore:
+    """Scores of one system, 0 to 100, each with its 95% confidence interval (low, high)."""
+
+    bleu: float
+    bleu_ci: tuple[float, float]
+    brevity_penalty: float
+    chrf: float
+    chrf_ci: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PValues:
+    """How likely so large a difference from the baseline is by chance; two-sided."""
+
+    bleu_p: float
+    chrf_p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """`p_values` has every system but the baseline; `signatures` are sacrebleu's, under "bleu" and "chrf"."""
+
+    baseline: str
+    systems: dict[str, SystemScore]
+    p_values: dict[str, PValues]
+    signatures: dict[str, str]
+
+
+def corpus_bleu(hypotheses: list[str], references: list[str]) -> float:
+    """BLEU alone, for choices among many systems that need no interval."""
+    with _quiet():
+        return float(BLEU().corpus_score(hypotheses, [references]).score)
+
+
+def score_systems(
+    hypotheses: Mapping[str, list[str]], references: list[str], baseline: str, resamples: int = 1000
+) -> Scores:
+    """Score systems that translated the same sentences, and compare each with the baseline.
+
+    The resamples are the same for every system; the environment variable SACREBLEU_SEED draws others.
+
+    Args:
+        hypotheses: Detokenised translations of each system, in the references' order.
+        references: One for each sentence.
+        baseline: The name of one of the systems; it may be the only one.
+        resamples: Of the bootstrap.
+    """
+    check_parallel(hypotheses, references)
+    if baseline not in hypotheses:
+        raise EvaluationError(
+            f"The baseline {baseline} is none of the systems {', '.join(hypotheses)}: name one of them."
+        )
+    _check_seed()
+    names = [baseline, *(name for name in hypotheses if name != baseline)]
+    # `force` only keeps sacrebleu from warning of text that looks tokenised
+    metrics = {"bleu": BLEU(references=[references], force=True), "chrf": CHRF(references=[references])}
+    with _quiet():
+        test = PairedTest(
+            [(name, hypotheses[name]) for name in names],
+            metrics,
+            references=None,  # the metrics hold them, with their n-grams counted once
+            test_type="bs",
+            n_samples=resamples,
+            n_jobs=1,  # in this process: forking one with torch's threads may hang
+        )
+        signatures, results = test()
+        penalties = {name: metrics["bleu"].corpus_score(hypotheses[name], None).bp for name in names}
+    bleu, chrf = (_by_system(names, results[title]) for title in signatures)
+    systems = {
+        name: SystemScore(
+            bleu[name].score, _interval(bleu[name]), penalties[name], chrf[name].score, _interval(chrf[name])
+        )
+        for name in hypotheses
+    }
+    p_values = {
+        name: PValues(_p_value(bleu[name], bleu[baseline]), _p_value(chrf[name], chrf[baseline])) for name in names[1:]
+    }
+    written = {
+        metric: f"{title}|{signature}" for metric, (title, signature) in zip(metrics, signatures.items(), strict=True)
+    }
+    return Scores(baseline, systems, p_values, written)
+
+
+def _by_system(names: list[str], column: list[str | Result]) -> dict[str, Result]:
+    results = [result for result in column if isinstance(result, Result)]
+    return dict(zip(names, results, strict=True))
+
+
+def _interval(result: Result) -> tuple[float, float]:
+    assert result.mean is not None
+    assert result.ci is not None
+    return float(result.mean - result.ci), float(result.mean + result.ci)  # sacrebleu's `ci` is half the width
+
+
+def _p_value(result: Result, baseline: Result) -> float:
+    # sacrebleu gives the smallest p of all, not the largest, to a system that equals its baseline
+    if result.score == baseline.score:
+        return 1.0
+    assert result.p_value is not None
+    return result.p_value
+
+
+def _check_seed() -> None:
+    seed = os.environ.get("SACREBLEU_SEED", "12345")
+    # sacrebleu draws at random when the seed is 0, yet writes seed:0 in its signature
+    if seed.lower() != "none" and not (seed.isdecimal() and int(seed) > 0):
+        raise EvaluationError(f"SACREBLEU_SEED is {seed!r}: set it to a whole number above 0 or to none, or unset it.")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    logger = logging.getLogger("sacrebleu")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,79 @@
+"""From a name to a Hugging Face model: a directory wins over the bundled model, and that over the hub."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers.utils import logging as transformers_logging
+
+from knnmt.errors import ModelError
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+# In a wheel the models lie in the package, in a checkout beside `src`.
+_BUNDLES = (_PACKAGE / "models", _PACKAGE.parents[1] / "models")
+
+
+def resolve(name: str) -> tuple[str, bool]:
+    """The path or hub id that `name` stands for, and whether it is local."""
+    if Path(name).is_dir():
+        if not (Path(name) / "config.json").is_file():
+            raise ModelError(
+                f"{name} is not a Hugging Face model directory (it has no config.json); "
+                "give a directory saved with save_pretrained, a hub id or de-en-small."
+            )
+        return name, True
+    for bundle in _BUNDLES:
+        if (bundle / name / "config.json").is_file():
+            return str(bundle / name), True
+    if Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+        raise ModelError(f"There is no model directory {name}; check the path.")
+    return name, False
+
+
+def load_pretrained(name: str, device: str = "auto") -> tuple[Any, Any]:
+    """The model in float32, ready for inference on `device`, and its tokenizer."""
+    path, local = resolve(name)
+    try:
+        with _quiet():
+            config = AutoConfig.from_pretrained(path, local_files_only=local)
+            if not config.is_encoder_decoder:
+                raise ModelError(
+                    f"{name} is a {config.model_type} model without an encoder; "
+                    "give an encoder-decoder translation model such as Marian, NLLB or T5."
+                )
+            tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=local)
+            # float32 whatever it was saved in: half precision is slow on a CPU, and keys should not depend on it
+            model = AutoModelForSeq2SeqLM.from_pretrained(
+                path, dtype=torch.float32, weights_only=True, local_files_only=local
+            )
+    except ModelError:
+        raise
+    except Exception as error:  # transformers raises whatever its parts raise
+        where = "could not be read" if local else "is no directory here and could not be fetched from the hub"
+        reason = " ".join(str(error).split())[:300]
+        raise ModelError(f"The model {name} {where}: {reason}") from error
+    return model.to(_device(device)).eval(), tokenizer
+
+
+def _device(name: str) -> torch.device:
+    if name != "auto":
+        try:
+            return torch.device(name)
+        except RuntimeError as error:
+            raise ModelError(f"There is no device {name}; use auto, cpu, cuda or cuda:0.") from error
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """transformers draws a bar for every load; ours are the only ones a user should see."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

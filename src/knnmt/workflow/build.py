@@ -1,0 +1,212 @@
+"""From a corpus to a store: the domain's every target token becomes a key and a value."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knnmt.corpus import Corpus, Pair, pair_hash
+from knnmt.datastore import StagedSegment, Store, StoreWriter
+from knnmt.decoding import load_model, record_of
+from knnmt.errors import ModelError
+from knnmt.model import TranslationModel
+from knnmt.progress import Meter, progress
+from knnmt.search import build_index, needs_index
+
+BLOCK_TOKENS = 65_536  # what a killed build may lose, and what is held in memory
+_GULP = 512  # pairs tokenised at once
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What a build did.
+
+    Attributes:
+        store: as it is now
+        pairs, sentences: added
+        resumed: pairs that a killed build had left behind, ready
+        too_long: sentences left out because they are longer than the model takes
+        empty: lines left out because a side of them is empty
+        known: sentence pairs that were in the store already, and are now there again
+    """
+
+    store: Store
+    pairs: int
+    sentences: int
+    resumed: int
+    too_long: int
+    empty: int
+    known: int
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Whole sentences, encoded, that go through the model and to the disk together."""
+
+    pairs: list[Pair]
+    sources: list[list[int]]
+    targets: list[list[int]]
+    consumed: int
+    too_long: int
+
+
+def build(store: str | Path, corpus: Sequence[str | Path], model: str | None = None, **options: object) -> Store:
+    """Make a store from a corpus, or add to one; see `build_with_report` for the options.
+
+    Example:
+        knnmt.build("memory", ["train.de", "train.en"], model="Helsinki-NLP/opus-mt-de-en")
+    """
+    return build_with_report(store, corpus, model, **options).store  # type: ignore[arg-type]
+
+
+def build_with_report(
+    store: str | Path,
+    corpus: Sequence[str | Path],
+    model: str | TranslationModel | None = None,
+    *,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    source_prefix: str = "",
+    key_layer: str = "output",
+    origin: str | None = None,
+    limit: int | None = None,
+    index: str = "auto",
+    device: str = "auto",
+) -> BuildReport:
+    """Make a store from a corpus, or add to one, and tell what was done.
+
+    A build that is killed leaves the store as it was; the same call takes up its finished blocks.
+
+    Args:
+        store: the store's directory
+        corpus: files; plain text in pairs, source first
+        model: directory, hub id or the bundled `de-en-small`; an existing store knows its own
+        source_lang, target_lang: for multilingual models, as they spell them
+        source_prefix: put before every source, for T5
+        key_layer: `output` or `ffn_input`
+        origin: a name for where the pairs come from, in place of the file's
+        limit: use only the first so many lines
+        index: `auto`, `flat` (exact) or `ivf`
+    """
+    if not isinstance(model, TranslationModel):
+        model = _model_for(Path(store), model, device, source_lang, target_lang, source_prefix, key_layer)
+    pairs = Corpus(corpus, languages=model.codec.languages, origin=origin, limit=limit)
+    summary = pairs.scan()  # checked whole before the model, which may take hours on it, sees the first sentence
+    record = record_of(model)
+    with StoreWriter(store, record) as writer:
+        key = json.dumps([summary.digest, record.to_json(), origin], sort_keys=True)
+        staged = writer.stage(hashlib.blake2b(key.encode(), digest_size=16).hexdigest())
+        resumed = staged.rows
+        if not staged.committed:
+            with progress("Building", total=summary.pairs, unit="tokens") as meter:
+                _fill(staged, model, pairs, writer.store, meter)
+        plan = writer.plan(staged)
+        place = None
+        if needs_index(plan.segments, _covered(writer.store), index):
+            place = writer.new_directory("index")
+            build_index(plan.segments, place, index)
+        state = staged.state
+        rows, sentences = staged.rows, staged.sentences
+        finished = writer.commit(plan, index=place)
+    return BuildReport(
+        store=finished,
+        pairs=rows,
+        sentences=sentences,
+        resumed=resumed,
+        too_long=state.get("too_long", 0),
+        empty=summary.skipped,
+        known=state.get("known", 0),
+    )
+
+
+def _model_for(
+    path: Path,
+    name: str | None,
+    device: str,
+    source_lang: str | None,
+    target_lang: str | None,
+    source_prefix: str,
+    key_layer: str,
+) -> TranslationModel:
+    if (path / "manifest.json").exists() and name is None:
+        return load_model(Store.open(path), device)
+    if name is None:
+        raise ModelError(f"{path} is a new store; say which model it is for with --model.")
+    return TranslationModel.load(
+        name,
+        device=device,
+        key_layer=key_layer,
+        source_lang=source_lang,
+        target_lang=target_lang,
+        source_prefix=source_prefix,
+    )
+
+
+def _covered(store: Store | None) -> frozenset[str]:
+    return store.covered_segments() if store is not None else frozenset()
+
+
+def _fill(staged: StagedSegment, model: TranslationModel, corpus: Corpus, store: Store | None, meter: Meter) -> None:
+    """Pass what the corpus has left through the model, block by block."""
+    consumed = staged.state.get("consumed", 0)
+    meter.advance(consumed)
+    too_long, known = staged.state.get("too_long", 0), staged.state.get("known", 0)
+    for block in _blocks(model, islice(corpus, consumed, None)):
+        consumed += block.consumed
+        too_long += block.too_long
+        if store is not None:
+            hashes = np.array([pair_hash(pair.source, pair.target) for pair in block.pairs], dtype=np.uint64)
+            known += int(store.contains(hashes).sum())
+        keys, values, confidence, lengths = _encode(model, block, meter)
+        meter.advance(block.too_long)
+        state = {"consumed": consumed, "too_long": too_long, "known": known}
+        staged.append(keys, values, confidence, lengths, block.pairs, state)
+
+
+def _blocks(model: TranslationModel, pairs: Iterator[Pair]) -> Iterator[_Block]:
+    """Encoded sentences in blocks of bounded size; over-long ones are left out and counted."""
+    limit = model.codec.max_length
+    block = _Block([], [], [], 0, 0)
+    tokens = 0
+    while gulp := list(islice(pairs, _GULP)):
+        sources = model.codec.encode_sources([pair.source for pair in gulp])
+        targets = model.codec.encode_targets([pair.target for pair in gulp])
+        kept = [i for i in range(len(gulp)) if max(len(sources[i]), len(targets[i])) <= limit]
+        block = _Block(
+            block.pairs + [gulp[i] for i in kept],
+            block.sources + [sources[i] for i in kept],
+            block.targets + [targets[i] for i in kept],
+            block.consumed + len(gulp),
+            block.too_long + len(gulp) - len(kept),
+        )
+        tokens += sum(len(targets[i]) for i in kept)
+        if tokens >= BLOCK_TOKENS:
+            yield block
+            block, tokens = _Block([], [], [], 0, 0), 0
+    if block.pairs:
+        yield block
+
+
+def _encode(
+    model: TranslationModel, block: _Block, meter: Meter
+) -> tuple[NDArray[np.float16], NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]:
+    """Keys, values, log p and lengths of a block, in the corpus's order whatever order the batches have."""
+    lengths = np.array([len(target) for target in block.targets], dtype=np.int64)
+    starts = np.cumsum(lengths) - lengths
+    total = int(lengths.sum())
+    keys = np.empty((total, model.dim), np.float16)
+    values = np.empty(total, np.int32)
+    confidence = np.empty(total, np.float32)
+    for states in model.batches(block.sources, block.targets):
+        first = np.repeat(starts[states.sentences] - (np.cumsum(states.lengths) - states.lengths), states.lengths)
+        rows = first + np.arange(len(first))
+        keys[rows] = states.keys.half().cpu().numpy()
+        values[rows] = states.tokens.cpu().numpy()
+        confidence[rows] = model.log_p(states).cpu().numpy()
+        meter.advance(len(states.sentences), units=len(rows))
+    return keys, values, confidence, lengths

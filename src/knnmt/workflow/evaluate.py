@@ -1,0 +1,168 @@
+"""Systems side by side on test pairs: scores, significance, speed, and what explains a low score."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from knnmt.combiner import BASE, load_combiner
+from knnmt.datastore import Store
+from knnmt.decoding import Settings, Translator
+from knnmt.errors import EvaluationError
+from knnmt.evaluation import Scores, comet_scores, score_systems
+from knnmt.model import TranslationModel
+from knnmt.training import Features, collect_features
+from knnmt.workflow.session import Session
+
+
+@dataclass(frozen=True)
+class Run:
+    """A system's translations, their speed, and its teacher-forced figures.
+
+    Attributes:
+        gold_in_k, mean_lambda: None for the base model, which looks at no neighbours
+    """
+
+    translations: list[str]
+    sentences_per_second: float
+    tokens_per_second: float
+    cpu_seconds: float
+    nll: float
+    gold_in_k: float | None
+    mean_lambda: float | None
+    signature: str
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of an evaluation.
+
+    Attributes:
+        unseen: scores without the leaked sentences; None where there are none, or nothing else
+        leaked: test sentences whose source, normalised, is in the store
+    """
+
+    runs: dict[str, Run]
+    scores: Scores
+    unseen: Scores | None
+    comet: dict[str, float]
+    sentences: int
+    leaked: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that programs rely on."""
+        return {
+            "systems": {name: self._system(name) for name in self.runs},
+            "significance": {"baseline": self.scores.baseline}
+            | {name: {"bleu_p": p.bleu_p, "chrf_p": p.chrf_p} for name, p in self.scores.p_values.items()},
+            "sentences": self.sentences,
+            "leaked": self.leaked,
+            "signature": self.scores.signatures | {name: run.signature for name, run in self.runs.items()},
+        }
+
+    def _system(self, name: str) -> dict[str, Any]:
+        run, score = self.runs[name], self.scores.systems[name]
+        unseen = self.unseen.systems[name] if self.unseen else None
+        return {
+            "bleu": score.bleu,
+            "bleu_ci": list(score.bleu_ci),
+            "brevity_penalty": score.brevity_penalty,
+            "chrf": score.chrf,
+            "chrf_ci": list(score.chrf_ci),
+            "comet": self.comet.get(name),
+            "bleu_unseen": unseen.bleu if unseen else None,
+            "chrf_unseen": unseen.chrf if unseen else None,
+            "sentences_per_second": run.sentences_per_second,
+            "tokens_per_second": run.tokens_per_second,
+            "cpu_seconds": run.cpu_seconds,
+            "gold_in_k": run.gold_in_k,
+            "mean_lambda": run.mean_lambda,
+            "nll": run.nll,
+        }
+
+
+def evaluate(
+    store: Store | str | Path,
+    corpus: Sequence[str | Path],
+    methods: Sequence[str] | None = None,
+    *,
+    baseline: str | None = None,
+    limit: int | None = None,
+    comet: bool = False,
+    comet_model: str | None = None,
+    settings: Settings | None = None,
+    model: TranslationModel | None = None,
+    device: str = "auto",
+) -> Evaluation:
+    """Translate test pairs with several methods and compare them.
+
+    Args:
+        store: a store or its directory
+        corpus: test files
+        methods: names of fitted combiners, and `base`; by default base and all that were fitted
+        baseline: what the others are compared with; the first of the methods by default
+        comet: ask the `comet-score` command too; `comet_model` names its model or checkpoint
+
+    Example:
+        knnmt.evaluate("memory", ["test.de", "test.en"], methods=["base", "vanilla"])
+    """
+    store = store if isinstance(store, Store) else Store.open(store)
+    methods = list(methods) if methods else [BASE, *sorted(store.combiners)]
+    baseline = baseline or methods[0]
+    if baseline not in methods:
+        raise EvaluationError(f"The baseline {baseline} is not among the methods {', '.join(methods)}; add it.")
+    combiners = {name: load_combiner(store, name) for name in methods}  # a wrong name is told before anything runs
+    session = Session.open(store, corpus, limit=limit, model=model, device=device)
+    k = max((combiner.k for combiner in combiners.values() if combiner), default=1)
+    top = max((combiner.top for combiner in combiners.values() if combiner), default=0)
+    features = collect_features(session.model, session.searcher, session.pairs, min(k, store.pairs), top)
+    settings = settings or Settings(split=False)
+    runs = {name: _run(session, name, features, settings) for name in methods}
+    references = [pair.target for pair in session.pairs]
+    hypotheses = {name: run.translations for name, run in runs.items()}
+    leaked = session.in_store()
+    sources = [pair.source for pair in session.pairs]
+    asked = comet or comet_model is not None
+    return Evaluation(
+        runs=runs,
+        scores=score_systems(hypotheses, references, baseline),
+        unseen=_unseen(hypotheses, references, baseline, leaked),
+        comet=comet_scores(sources, hypotheses, references, comet_model) if asked else {},
+        sentences=len(references),
+        leaked=sum(leaked),
+    )
+
+
+def _run(session: Session, name: str, features: Features, settings: Settings) -> Run:
+    translator = Translator(session.store, name, settings=settings, model=session.model, searcher=session.searcher)
+    wall, cpu = time.perf_counter(), time.process_time()
+    translations = translator.run([pair.source for pair in session.pairs])
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    nll, gold_in_k, mean_lambda = features.base_nll, None, None
+    if (memory := translator.engine.memory) is not None:
+        nll, mean_lambda = features.judge(memory.combiner)
+        gold_in_k = features.gold_in_k(memory.combiner.k)
+    return Run(
+        translations=[translation.text for translation in translations],
+        sentences_per_second=len(translations) / wall,
+        tokens_per_second=sum(translation.tokens for translation in translations) / wall,
+        cpu_seconds=cpu,
+        nll=nll,
+        gold_in_k=gold_in_k,
+        mean_lambda=mean_lambda,
+        signature=translator.signature,
+    )
+
+
+def _unseen(
+    hypotheses: dict[str, list[str]], references: list[str], baseline: str, leaked: list[bool]
+) -> Scores | None:
+    if not any(leaked) or all(leaked):
+        return None
+    kept = [i for i, found in enumerate(leaked) if not found]
+    return score_systems(
+        {name: [lines[i] for i in kept] for name, lines in hypotheses.items()},
+        [references[i] for i in kept],
+        baseline,
+    )

@@ -1,0 +1,54 @@
+"""What fitting and evaluating share: an open store, its model, its searcher and a set of pairs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from knnmt.corpus import Corpus, CorpusSummary, Pair, text_hash
+from knnmt.datastore import Store
+from knnmt.decoding import check_binding, load_model
+from knnmt.model import TranslationModel
+from knnmt.search import Searcher
+
+
+@dataclass(frozen=True)
+class Session:
+    """A store in use with some pairs that are not in it."""
+
+    store: Store
+    model: TranslationModel
+    searcher: Searcher
+    pairs: list[Pair]
+    summary: CorpusSummary
+
+    @classmethod
+    def open(
+        cls,
+        store: Store | str | Path,
+        corpus: Sequence[str | Path],
+        *,
+        limit: int | None = None,
+        model: TranslationModel | None = None,
+        device: str = "auto",
+    ) -> "Session":
+        store = store if isinstance(store, Store) else Store.open(store)
+        if model is None:
+            model = load_model(store, device)
+        else:
+            check_binding(model, store)
+        read = Corpus(corpus, languages=model.codec.languages, limit=limit)
+        summary = read.scan()
+        return cls(store, model, Searcher(store), list(read), summary)
+
+    def in_store(self) -> list[bool]:
+        """For each pair, whether its source, normalised, is among the store's."""
+        hashes = np.array([text_hash(pair.source) for pair in self.pairs], dtype=np.uint64)
+        return [bool(found) for found in self.store.contains(hashes, "source")]
+
+
+def open_model(store: Store | str | Path, name: str | None, device: str = "auto") -> TranslationModel:
+    """A store's model, from where it is now if `name` says so."""
+    store = store if isinstance(store, Store) else Store.open(store)
+    return load_model(store, device, name)

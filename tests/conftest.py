@@ -1,0 +1,21 @@
+"""Fixtures for every folder of tests."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from families import make_family
+
+
+@pytest.fixture(scope="session")
+def family_directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Gives the directory of a family's model (``family_directory("fsmt")``), made at the first call."""
+
+    @cache
+    def directory(name: str) -> Path:
+        path = tmp_path_factory.mktemp("families") / name
+        make_family(name, path)
+        return path
+
+    return directory

@@ -1,0 +1,26 @@
+import pytest
+
+from knnmt.corpus.languages import find_language
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names", "found"),
+    [
+        ("de", ("en", "de"), "de"),
+        ("deu_Latn", ("de", "en"), "de"),
+        ("de_DE", ("de", "en"), "de"),
+        ("de", ("en_XX", "de_DE"), "de_DE"),
+        ("en_XX", ("deu_Latn", "eng_Latn"), "eng_Latn"),
+        ("arb_Arab", ("ar", "en"), "ar"),
+        ("zho_Hans", ("zh", "en"), "zh"),
+        ("fr", ("de", "en"), None),
+        ("de", (), None),
+        ("hr", ("sr", "en"), None),
+        ("zh", ("zh_Hans", "zh_Hant"), None),
+        ("zh_Hant", ("zh_Hans", "zh_Hant"), "zh_Hant"),
+        ("Klingonese", ("klingonese", "en"), "klingonese"),
+        ("de", ("not a language", "de"), "de"),
+    ],
+)
+def test_names_of_one_language_match(wanted: str, names: tuple[str, ...], found: str | None) -> None:
+    assert find_language(wanted, names) == found

@@ -1,0 +1,104 @@
+"""A build stopped at every moment at which it touches the disk, by a kill or by a full disk."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from knnmt.datastore import Store
+from knnmt.datastore.staging import JOURNAL, SEGMENT
+from knnmt.errors import StoreError
+
+
+@pytest.fixture(autouse=True)
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def stop_at_every_moment(scenario: ModuleType, mode: str, directory: Path) -> list[int]:
+    command = [sys.executable, scenario.__file__, mode, str(directory)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
+    codes: list[int] = json.loads(done.stdout)
+    assert len(codes) > 60, "the build touches the disk more often than that"
+    assert set(codes[:-1]) == {-9 if mode == "kill" else 3}, done.stderr
+    return codes
+
+
+def opened(path: Path) -> Store | None:
+    try:
+        return Store.open(path)
+    except StoreError:
+        assert not (path / "manifest.json").exists()
+        return None
+
+
+def index_of(store: Store) -> object:
+    assert store.index_directory is not None
+    return json.loads((store.index_directory / "config.json").read_text())
+
+
+@pytest.mark.parametrize("mode", ["kill", "full"])
+@pytest.mark.parametrize("fresh", [True, False], ids=["first build", "adding"])
+def test_nothing_is_lost(scenario: ModuleType, tmp_path: Path, mode: str, fresh: bool) -> None:
+    first = None if fresh else scenario.build(tmp_path / "before", "first", scenario.FIRST)
+    if not fresh:
+        scenario.build(tmp_path / "whole", "first", scenario.FIRST)
+    whole = scenario.second_build(tmp_path / "whole")
+    codes = stop_at_every_moment(scenario, mode, tmp_path)
+
+    resumed = put_back = committed = 0
+    for number in range(len(codes) - 1):
+        path = tmp_path / f"before.{number}"
+        left = opened(path)
+        journal = path / "staging" / "second" / JOURNAL
+        if left is None or left.fingerprint != whole.fingerprint:  # the manifest was not replaced
+            assert (left is None) == (first is None)
+            if left is not None and first is not None:
+                assert left.manifest == first.manifest
+                assert left.verify() == []
+            if mode == "full" and left is None:
+                assert path.exists() == journal.exists(), "a directory is left with nothing worth keeping"
+            put_back += journal.exists() and not (journal.parent / SEGMENT).exists()
+        else:
+            committed += 1
+            assert left.verify() == []
+            if not journal.exists():  # all was done and tidied up: the same command would now add it again
+                continue
+        resumed += journal.exists()
+        again = scenario.second_build(path)
+        assert again.manifest.segments == whole.manifest.segments
+        assert index_of(again) == index_of(whole)
+        assert again.verify() == []
+        assert not (path / "staging").exists()
+    assert resumed > 30
+    assert committed > 0
+    if mode == "kill":
+        assert put_back > 0
+
+
+def test_a_resumed_build_does_not_repeat_finished_blocks(
+    scenario: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the renaming of the segment and the manifest: all blocks are still there."""
+    from knnmt.datastore import writer as module
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_manifest", kill)
+        patch.setattr(module.StoreWriter, "_leave", lambda self: self._lock.release())  # a kill tidies nothing
+        with pytest.raises(Killed):
+            scenario.second_build(tmp_path / "store")
+    assert (tmp_path / "store/segments/000001/keys.npy").exists()
+    with module.StoreWriter(tmp_path / "store", scenario.MODEL) as writer:
+        staged = writer.stage("second")
+        assert staged.blocks == len(scenario.SECOND)
+        assert len(writer.plan(staged).segments[0]) == staged.rows

@@ -1,0 +1,98 @@
+"""manifest.json: what is refused, and that it is replaced whole."""
+
+import json
+import os
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from knnmt.datastore import Store, StoreWriter
+from knnmt.datastore.files import write_json
+from knnmt.errors import StoreError
+
+
+@pytest.fixture
+def manifest(scenario: ModuleType, tmp_path: Path) -> Path:
+    store: Store = scenario.build(tmp_path / "store", "first", scenario.FIRST, index=True)
+    return store.path / "manifest.json"
+
+
+def edit(manifest: Path, **changes: Any) -> None:
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | changes))
+
+
+def test_its_content(scenario: ModuleType, manifest: Path) -> None:
+    value = json.loads(manifest.read_text())
+    assert set(value) == {"format", "model", "segments", "index", "combiners"}
+    assert value["format"] == 1
+    assert value["model"]["dim"] == scenario.DIM
+    assert value["index"] == "index/000001"
+    (segment,) = value["segments"]
+    assert segment["sentences"] == 14
+    for name, file in segment["files"].items():
+        assert file["bytes"] == (manifest.parent / "segments/000001" / name).stat().st_size
+        assert len(file["blake2b"]) == 32
+
+
+def test_a_newer_format(scenario: ModuleType, manifest: Path) -> None:
+    stray = manifest.parent / "segments" / "000009"
+    stray.mkdir()
+    edit(manifest, format=2, segments="in a form nobody knows yet")
+    with pytest.raises(StoreError, match=r"format 2 .*upgrade"):
+        Store.open(manifest.parent)
+    with pytest.raises(StoreError, match="upgrade"), StoreWriter(manifest.parent, scenario.MODEL):
+        pass
+    assert stray.exists(), "what a newer version keeps there is not ours to sweep"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"format": 1}', '{"format": "one"}', "\udcff"])
+def test_damage(manifest: Path, content: str) -> None:
+    manifest.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(StoreError, match=r"manifest.json is damaged; restore"):
+        Store.open(manifest.parent)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"index": "../elsewhere"},
+        {"index": "/etc"},
+        {"combiners": {"robust": "combiners/../../robust.000001"}},
+        {"combiners": {"../robust": "combiners/robust.000001"}},
+        {"segments": [{"name": "../1", "pairs": 1, "sentences": 1, "files": {}}]},
+    ],
+)
+def test_names_stay_within_the_store(manifest: Path, changes: dict[str, Any]) -> None:
+    edit(manifest, **changes)
+    with pytest.raises(StoreError, match="damaged"):
+        Store.open(manifest.parent)
+
+
+def test_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"there is no store at .*knnmt build"):
+        Store.open(tmp_path / "none")
+    with pytest.raises(StoreError, match="is not a store"):
+        Store.open(tmp_path)
+    (tmp_path / "staging" / "key").mkdir(parents=True)
+    with pytest.raises(StoreError, match="unfinished build; run the same"):
+        Store.open(tmp_path)
+
+
+def test_an_interrupted_replacement_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file.json"
+    write_json(path, {"a": 1})
+
+    def fail(*_: object) -> None:
+        raise OSError("the disk is gone")
+
+    for name in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, fail)
+            with pytest.raises(OSError, match="the disk is gone"):
+                write_json(path, {"a": 2, "ü": [1]})
+        assert json.loads(path.read_text()) == {"a": 1}
+    write_json(path, {"a": 2, "ü": [1]})
+    assert json.loads(path.read_text()) == {"a": 2, "ü": [1]}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file.json"]
