@@ -1,6 +1,7 @@
-"""The shared builds, as a fixture: test modules are imported apart from each other and see no siblings."""
+"""The shared builds as a fixture: test modules are imported apart from each other and see no siblings."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -18,3 +19,9 @@ def scenario() -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(autouse=True)
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody cuts the power here, and waiting for the disk would take most of the time."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)

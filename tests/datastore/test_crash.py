@@ -14,11 +14,6 @@ from knnmt.datastore.staging import JOURNAL, SEGMENT
 from knnmt.errors import StoreError
 
 
-@pytest.fixture(autouse=True)
-def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-
-
 def stop_at_every_moment(scenario: ModuleType, mode: str, directory: Path) -> list[int]:
     command = [sys.executable, scenario.__file__, mode, str(directory)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
@@ -67,6 +62,7 @@ def test_nothing_is_lost(scenario: ModuleType, tmp_path: Path, mode: str, fresh:
             committed += 1
             assert left.verify() == []
             if not journal.exists():  # all was done and tidied up: the same command would now add it again
+                assert not journal.parent.exists() or not any(journal.parent.iterdir()), "the journal goes last"
                 continue
         resumed += journal.exists()
         again = scenario.second_build(path)
@@ -100,5 +96,34 @@ def test_a_resumed_build_does_not_repeat_finished_blocks(
     assert (tmp_path / "store/segments/000001/keys.npy").exists()
     with module.StoreWriter(tmp_path / "store", scenario.MODEL) as writer:
         staged = writer.stage("second")
-        assert staged.blocks == len(scenario.SECOND)
+        assert staged.blocks == 2
         assert len(writer.plan(staged).segments[0]) == staged.rows
+
+
+def test_what_a_replaced_file_speaks_of_is_on_disk_before(
+    scenario: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut after a replacement must not lose what the journal or the manifest counts on."""
+    synced: dict[int, int] = {}  # inode → time of last change when it was synced
+    replaced: list[str] = []
+    real = os.replace
+
+    def fsync(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        synced[status.st_ino] = status.st_mtime_ns
+
+    def replace(new: Path, path: Path) -> None:
+        store = tmp_path / "store"
+        entries = [new, *store.rglob("*")] if path.name == "manifest.json" else [new, *path.parent.rglob("*")]
+        for entry in entries:
+            status = entry.stat()
+            if entry not in {path, path.parent, store / "lock"}:
+                assert synced.get(status.st_ino) == status.st_mtime_ns, f"{entry} was not synced"
+        real(new, path)
+        replaced.append(path.name)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    scenario.second_build(tmp_path / "store")
+    assert replaced == ["journal.json"] * 3 + ["manifest.json"]
+    assert synced[(tmp_path / "store").stat().st_ino] > 0

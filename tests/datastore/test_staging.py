@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from knnmt.datastore import StagedSegment
-from knnmt.datastore.segment import FILES
+from knnmt.datastore import StagedSegment, npy
+from knnmt.datastore.segment import FILES, problems
 from knnmt.errors import StoreError
 
 
@@ -127,6 +128,39 @@ def test_blocks_after_finishing(scenario: ModuleType, staged: StagedSegment, und
     assert contents(staged, scenario) == undisturbed
 
 
+@pytest.mark.parametrize("change", ["append", "another tail"])
+def test_stopped_while_changing_finished_files(
+    scenario: ModuleType, staged: StagedSegment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Sizes alone would not show that the files are no longer those that were finished."""
+    block = scenario.SECOND[2]
+    other = replace(block, keys=-block.keys)
+    tails = [scenario.build(tmp_path / str(n), "key", [b]).segments[0] for n, b in enumerate([block, other])]
+    staged.finish("000002", tails[0])
+
+    class Killed(BaseException):
+        pass
+
+    def splice_and_die(*arguments: Any) -> None:
+        splice(*arguments)
+        raise Killed
+
+    def change_it() -> None:
+        if change == "append":
+            append(staged, other)
+        else:
+            staged.finish("000002", tails[1])
+
+    splice = npy.splice
+    with monkeypatch.context() as patch:
+        patch.setattr(npy, "splice", splice_and_die)
+        with pytest.raises(Killed):
+            change_it()
+    segment = reopened(staged, scenario).finish("000002", tails[0])
+    assert problems(segment.path, segment.record) == []
+    assert (segment.keys[-len(block.keys) :] == block.keys).all()
+
+
 def test_a_failed_block_can_be_given_again(
     scenario: ModuleType, staged: StagedSegment, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +218,22 @@ def test_a_sentence_too_long_for_its_positions(scenario: ModuleType, tmp_path: P
         append_one(2**16 + 1)
     append_one(2**16)
     assert staged.finish("000001").position.tolist() == list(range(2**16))
+
+
+def test_more_pairs_than_ids(scenario: ModuleType, staged: StagedSegment, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = scenario.SECOND[2]
+    monkeypatch.setattr("knnmt.datastore.staging._MAX_ROWS", staged.rows + len(block.values) - 1)
+    with pytest.raises(StoreError, match="add the corpus in parts"):
+        append(staged, block)
+    monkeypatch.setattr("knnmt.datastore.staging._MAX_ROWS", staged.rows + len(block.values))
+    append(staged, block)
+
+
+def test_the_state_is_that_of_the_block(scenario: ModuleType, staged: StagedSegment) -> None:
+    state = {"seen": 3}
+    append(staged, scenario.SECOND[2], state=state)
+    state["seen"] = 4
+    assert staged.state == {"seen": 3}
 
 
 def test_a_block_without_sentences_still_moves_the_state_on(scenario: ModuleType, staged: StagedSegment) -> None:

@@ -77,7 +77,7 @@ SOURCES = ["Das Haus\u2028hier", "Guten\r\nTag", "", "schön"]
 REFERENCES = ["the house", "good day", "x", "beautiful"]
 SYSTEMS = {
     "base": ["the mouse", "good\nbye", "", "bright"],
-    "../ro bust": ["the house", "good day", "xy", "beautiful"],
+    "robust/β=10": ["the house", "good day", "xy", "beautiful"],
     "third": ["", "", "", "fine"],
 }
 

@@ -22,7 +22,7 @@ JOURNAL = "journal.json"
 SEGMENT = "segment"  # the directory that becomes segments/NAME
 _BLOCKS = "blocks"
 _FORMAT = 1
-_MAX_ROWS = 1 << 32  # what the lower half of a pair's id can tell apart
+_MAX_ROWS = 4_000_000_000  # the lower half of a pair's id can tell 2**32 apart, and a tail may be added
 _MAX_LENGTH = 1 << 16  # what position.npy can count
 _EXPONENT = np.uint16(0x7C00)  # all ones in an fp16 that is infinite or not a number
 
@@ -143,7 +143,7 @@ class StagedSegment:
                 blocks=self.blocks + 1,
                 rows=self.rows + len(columns["values"]),
                 sentences=self.sentences + len(pairs),
-                state=state,
+                state=dict(state),
             )
 
     def finish(self, name: str, tail: Segment | None = None) -> Segment:
@@ -194,7 +194,7 @@ class StagedSegment:
             raise ValueError("each sentence needs a length of at least one token")
         if (lengths > _MAX_LENGTH).any():
             raise StoreError(f"a sentence has more than {_MAX_LENGTH:,} tokens; split or remove it")
-        if self.rows + tokens >= _MAX_ROWS:
+        if self.rows + tokens > _MAX_ROWS:
             raise StoreError(f"a single build holds at most {_MAX_ROWS:,} pairs; add the corpus in parts")
         starts = np.cumsum(lengths) - lengths  # [sentences]
         columns = {

@@ -239,4 +239,5 @@ class StoreWriter:
             for part in (*_PARTS, STAGING):
                 if (self.path / part).is_dir() and not entries(self.path / part):
                     (self.path / part).rmdir()
-        return {entry.name for entry in entries(self.path)} <= {LOCK}
+            return {entry.name for entry in entries(self.path)} <= {LOCK}
+        return False

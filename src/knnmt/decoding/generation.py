@@ -97,16 +97,16 @@ class GenerateEngine:
                 stopping_criteria=StoppingCriteriaList([_StopAtLimit(limits)]),
             )
         scores = getattr(output, "sequences_scores", None)
-        rows = [self._cut(row) for row in output.sequences.tolist()]
+        n = settings.n_best
+        rows = [self._cut(row, caps[i // n]) for i, row in enumerate(output.sequences.tolist())]
         values = scores.tolist() if scores is not None else [float("nan")] * len(rows)
         hypotheses = [Hypothesis(row, value) for row, value in zip(rows, values, strict=True)]
-        n = settings.n_best
         return [hypotheses[i * n : (i + 1) * n] for i in range(len(sources))]
 
-    def _cut(self, row: list[int]) -> list[int]:
-        """A generated row without its prefix and without what pads it behind the end of sentence."""
+    def _cut(self, row: list[int], limit: int) -> list[int]:
+        """A generated row without its prefix and without what fills it up: pad, or in T5 the end of sentence."""
         codec = self.model.codec
-        row = row[len(codec.prefix) :]
+        row = row[len(codec.prefix) : limit]
         return row[: row.index(codec.eos) + 1] if codec.eos in row else _strip(row, codec.pad)
 
 

@@ -68,8 +68,7 @@ def score_systems(
         )
     _check_seed()
     names = [baseline, *(name for name in hypotheses if name != baseline)]
-    # `force` only keeps sacrebleu from warning of text that looks tokenised
-    metrics = {"bleu": BLEU(references=[references], force=True), "chrf": CHRF(references=[references])}
+    metrics = {"bleu": BLEU(references=[references]), "chrf": CHRF(references=[references])}
     with _quiet():
         test = PairedTest(
             [(name, hypotheses[name]) for name in names],

@@ -45,7 +45,8 @@ class Tap:
             raise ModelError(f"There is no key layer {key_layer}; choose one of {', '.join(KEY_LAYERS)}.")
         self.projection = output_projection(model)
         self.feed_forward = feed_forward(model) if key_layer == "ffn_input" else None
-        self.time_major = model.config.model_type == "fsmt"  # its layers work on [length, batch, dim]
+        self.fsmt = model.config.model_type == "fsmt"  # its layers work on [length, batch, dim]
+        self.decoder: nn.Module = model.get_decoder()
         self.hidden: Tensor = torch.empty(0)
         self.keys: Tensor = torch.empty(0)
 
@@ -65,14 +66,31 @@ class Tap:
             return None if project else (inputs[0][:, :0],)
 
         def at_feed_forward(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            self.keys = inputs[0].transpose(0, 1) if self.time_major else inputs[0]
+            self.keys = inputs[0].transpose(0, 1) if self.fsmt else inputs[0]
 
         handles = [self.projection.register_forward_pre_hook(at_projection)]
         if self.feed_forward is not None:
             handles.append(self.feed_forward.register_forward_pre_hook(at_feed_forward))
+        if self.fsmt:
+            handles.append(self.decoder.register_forward_pre_hook(_mask_the_future, with_kwargs=True))
         try:
             yield self
         finally:
             for handle in handles:
                 handle.remove()
             self.hidden = self.keys = torch.empty(0)
+
+
+def _mask_the_future(
+    module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """FSMT with its cache on makes no causal mask, so several positions a call (assisted decoding) see the future."""
+    length = inputs[0].shape[1]
+    if options["decoder_causal_mask"] is None and length > 1:
+        cache = options.get("past_key_values")
+        past = cache.get_seq_length() if cache is not None else 0
+        like = next(module.parameters())
+        lowest = torch.finfo(like.dtype).min
+        mask = torch.full((length, past + length), lowest, dtype=like.dtype, device=like.device).triu(past + 1)
+        options = options | {"decoder_causal_mask": mask}
+    return inputs, options

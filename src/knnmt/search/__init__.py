@@ -1,0 +1,21 @@
+"""The nearest stored pairs of a decoder state. Small stores are searched exactly, larger ones with an index."""
+
+from knnmt.search.build import build_index, needs_index
+from knnmt.search.config import IndexConfig
+from knnmt.search.engine import Engine
+from knnmt.search.engines import ENGINES
+from knnmt.search.exact import Exclude
+from knnmt.search.neighbours import Neighbours
+from knnmt.search.searcher import Searcher, describe_index
+
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Exclude",
+    "IndexConfig",
+    "Neighbours",
+    "Searcher",
+    "build_index",
+    "describe_index",
+    "needs_index",
+]

@@ -1,0 +1,31 @@
+"""What an index engine has to do."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, Self
+
+from knnmt.datastore import Segment
+from knnmt.search.config import IndexConfig
+from knnmt.search.pairs import Floats, Ids
+
+
+class Engine(Protocol):
+    """Proposes pairs that may be near; `Searcher` reads their keys and computes the distances.
+
+    A new engine is one file with such a class and one line in `ENGINES`.
+    """
+
+    @classmethod
+    def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:
+        """Write what the engine needs in a directory that exists; `build_index` writes the config."""
+
+    @classmethod
+    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment]) -> Self:
+        """Open what `build` wrote for these segments. Raises `StoreError` where that is missing or damaged."""
+
+    def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
+        """Ids [rows, m] among which the k nearest of queries [rows, dim] should be; −1 where there are no more.
+
+        Nearest first as far as the engine knows. `widen` is 2, 4, 8, … where the candidates of the call before
+        were not enough: that many times more are wanted, and looked for farther away.
+        """

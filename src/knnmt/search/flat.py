@@ -1,0 +1,35 @@
+"""Exact search, for small stores and for what an index does not cover yet."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+from knnmt.datastore import Segment
+from knnmt.search.config import IndexConfig, flat_config
+from knnmt.search.exact import nearest
+from knnmt.search.pairs import Floats, Ids, Pairs
+from knnmt.search.parameters import BLOCK_NUMBERS, FLAT_RESCORE, FLAT_RESIDENT_BYTES
+
+
+class Flat:
+    """Keeps the keys in memory as float32 up to a size, beyond which it reads them through at every search."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+        self.block = max(1, BLOCK_NUMBERS // pairs.dim)
+        self.resident: list[tuple[Ids, Floats]] | None = None
+        if 4 * len(pairs) * pairs.dim <= FLAT_RESIDENT_BYTES:
+            self.resident = list(pairs.blocks(len(pairs)))
+
+    @classmethod
+    def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:
+        pairs = Pairs(segments)
+        return flat_config(tuple(segment.name for segment in segments), len(pairs), pairs.dim)
+
+    @classmethod
+    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment]) -> Self:
+        return cls(Pairs(segments))
+
+    def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
+        blocks: Iterable[tuple[Ids, Floats]] = self.resident or self.pairs.blocks(self.block)
+        return nearest(blocks, queries, min(FLAT_RESCORE * k * widen, len(self.pairs)))

@@ -1,0 +1,111 @@
+"""Faiss inverted lists with one-bit codes (RaBitQ): the index for stores of more than some ten thousand pairs.
+
+The codes only choose candidates. d/8 + 16 bytes a pair; the file is memory-mapped.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import faiss
+
+from knnmt.datastore import Segment
+from knnmt.errors import StoreError
+from knnmt.progress import progress
+from knnmt.search.clustering import cluster
+from knnmt.search.config import MEND, IndexConfig
+from knnmt.search.exact import prefer_blas
+from knnmt.search.operating_point import choose
+from knnmt.search.pairs import Floats, Ids, Pairs
+from knnmt.search.parameters import BLOCK_NUMBERS, RECALL_QUERIES, SEED, graph_links, list_count
+from knnmt.search.recall import RecallTest
+
+FILE = "index.faiss"
+
+
+class IVF:
+    """An opened index. Searching changes nothing in it: threads may share one."""
+
+    def __init__(self, index: Any, probes: int, rescore: int) -> None:
+        self.index = index
+        self.graph = isinstance(faiss.downcast_index(index.quantizer), faiss.IndexHNSW)
+        self.probes = probes
+        self.rescore = rescore
+
+    @classmethod
+    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment]) -> Self:
+        config.check_files(directory)
+        try:
+            # Maps the centres and the lists alike. IO_FLAG_MMAP maps only the lists, and searching them then
+            # starts threads that read ahead.
+            index = faiss.read_index(str(directory / FILE), faiss.IO_FLAG_MMAP_IFC)
+        except RuntimeError as error:
+            raise StoreError(f"{directory / FILE} is damaged; {MEND}") from error
+        if index.d != config.dim or index.ntotal != config.pairs or config.probes is None:
+            raise StoreError(f"the index in {directory} is not the one its {FILE} belongs to; {MEND}")
+        return cls(index, config.probes, config.rescore)
+
+    def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
+        return self.look(queries, self.rescore * k * widen, self.probes * widen)
+
+    def look(self, queries: Floats, count: int, probes: int) -> Ids:
+        """The `count` nearest by code in the `probes` lists nearest to queries [rows, dim]; ids [rows, count]."""
+        prefer_blas(self.index.d)
+        probes = min(probes, self.index.nlist)
+        options: dict[str, Any] = {"nprobe": probes, "qb": self.index.qb}
+        if self.graph:
+            options["quantizer_params"] = faiss.SearchParametersHNSW(efSearch=2 * probes)  # type: ignore[attr-defined]
+        parameters = faiss.IVFRaBitQSearchParameters(**options)
+        ids: Ids = self.index.search(queries, min(count, self.index.ntotal), params=parameters)[1]
+        return ids
+
+    @classmethod
+    def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:
+        pairs = Pairs(segments)
+        lists = list_count(len(pairs))
+        centres = cluster(pairs, lists)
+        index = _empty_index(centres, graph_links(lists))
+        add(index, pairs)
+        try:
+            faiss.write_index(index, str(directory / FILE))
+        except RuntimeError as error:  # faiss knows no errno
+            raise StoreError(
+                f"cannot write {directory / FILE}; make room or choose another directory, "
+                "and run the same command again"
+            ) from error
+        test = RecallTest(pairs, RECALL_QUERIES, SEED)
+        point = choose(cls(index, probes=1, rescore=1).look, lists, test)
+        return IndexConfig(
+            kind="ivf",
+            requested="ivf",
+            engine="faiss",
+            index=f"IVF{lists}{f'_HNSW{graph_links(lists)}' if graph_links(lists) else ''},RaBitQ",
+            segments=tuple(segment.name for segment in segments),
+            pairs=len(pairs),
+            dim=pairs.dim,
+            rescore=point.rescore,
+            recall=point.recall,
+            parameters={"probes": point.probes, "lists": lists, "seed": SEED, "recall_queries": RECALL_QUERIES},
+            files={FILE: (directory / FILE).stat().st_size},
+        )
+
+
+def _empty_index(centres: Floats, links: int) -> Any:
+    lists, dim = centres.shape
+    quantizer: Any = faiss.IndexFlatL2(dim)
+    if links:
+        quantizer = faiss.IndexHNSWFlat(dim, links)
+        quantizer.hnsw.efConstruction = 100
+        quantizer.hnsw.efSearch = 32
+    quantizer.add(centres)
+    index = faiss.IndexIVFRaBitQ(quantizer, dim, lists, faiss.METRIC_L2)
+    index.train(centres)  # the centres are there; what is left of training asks for any keys and uses none
+    return index
+
+
+def add(index: Any, pairs: Pairs) -> None:
+    with progress("Indexing", total=len(pairs), unit="pairs") as meter:
+        for ids, keys in pairs.blocks(BLOCK_NUMBERS // pairs.dim):
+            prefer_blas(pairs.dim)
+            index.add_with_ids(keys, ids)
+            meter.advance(len(ids), units=len(ids))

@@ -1,0 +1,30 @@
+"""What a search gives back."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The nearest pairs of each query, nearest first; equally near ones in the order of their ids.
+
+    Where fewer than k exist: id −1, distance +inf, value 0, log confidence 0.
+
+    Args:
+        ids: int64 [rows, k]
+        distances: float32 [rows, k], exact squared L2 to the stored fp16 keys
+        values: int32 [rows, k], target tokens
+        log_confidence: float32 [rows, k], log p of the value by the model alone
+    """
+
+    ids: npt.NDArray[np.int64]
+    distances: npt.NDArray[np.float32]
+    values: npt.NDArray[np.int32]
+    log_confidence: npt.NDArray[np.float32]
+
+    def __getitem__(self, rows: slice) -> Self:
+        """The neighbours of some of the queries."""
+        return type(self)(self.ids[rows], self.distances[rows], self.values[rows], self.log_confidence[rows])

@@ -1,0 +1,121 @@
+"""Search in a store: candidates of the index and of the pairs it does not cover, by exact distance."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from knnmt.datastore import Store
+from knnmt.errors import StoreError
+from knnmt.search.config import MEND, IndexConfig, exact_config
+from knnmt.search.distance import closest
+from knnmt.search.engine import Engine
+from knnmt.search.engines import ENGINES
+from knnmt.search.exact import Exclude, nearest_allowed
+from knnmt.search.flat import Flat
+from knnmt.search.neighbours import Neighbours
+from knnmt.search.pairs import Floats, Ids, Pairs
+
+WIDER = (1, 2, 4, 8, 16)  # times as far as usual; what is then still missing is looked for exactly
+
+
+class Searcher:
+    """Finds the nearest pairs of a store. Threads may share one.
+
+    Example:
+        neighbours = Searcher(store).search(hidden_states, k=8)
+        neighbours.values  # int32 [rows, 8]
+    """
+
+    def __init__(self, store: Store) -> None:
+        """Opens the index, if there is one. Raises `StoreError` where it is missing, damaged or of other segments."""
+        if not store.pairs:
+            raise StoreError(f"{store.path} holds no pairs; add some with `knnmt build`")
+        self.store = store
+        self.pairs = Pairs(store.segments)
+        self.config = exact_config(store)
+        self.engines: list[Engine] = []
+        covered: frozenset[str] = frozenset()
+        if store.index_directory is not None:
+            self.config = IndexConfig.read(store.index_directory)
+            covered = frozenset(self.config.segments)
+            self.engines.append(_open(store, self.config))
+        tail = [segment for segment in store.segments if segment.name not in covered]
+        if tail:
+            self.engines.append(Flat(Pairs(tail)))
+
+    @property
+    def description(self) -> str:
+        """Index and probes, for signatures."""
+        probes = self.config.probes
+        return self.config.index if probes is None else f"{self.config.index},probes={probes}"
+
+    def search(self, queries: npt.NDArray[np.float32], k: int, exclude: Exclude | None = None) -> Neighbours:
+        """The k nearest pairs of each query.
+
+        Args:
+            queries: float32 [rows, dim]
+            k: how many
+            exclude: takes candidate ids [rows, m] (−1 where there is none, rows as in `queries`) and gives a
+                mask [rows, m] that is True where a pair is to be left out; called until k others are found
+        """
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        if queries.ndim != 2 or queries.shape[1] != self.pairs.dim:
+            raise ValueError(f"queries of shape {list(queries.shape)} where [rows, {self.pairs.dim}] was expected")
+        if k < 1:
+            raise ValueError(f"k must be at least 1, not {k}")
+        ids, distances = self._search(queries, k, exclude)
+        values = np.where(ids < 0, np.int32(0), self.store.values(ids))
+        return Neighbours(ids, distances, values, self.store.log_confidence(ids))
+
+    def _search(self, queries: Floats, k: int, exclude: Exclude | None) -> tuple[Ids, Floats]:
+        ids = np.full((len(queries), k), -1, dtype=np.int64)
+        distances = np.full((len(queries), k), np.inf, dtype=np.float32)
+        pending = np.arange(len(queries))  # rows that lack neighbours
+        for widen in WIDER[0 if exclude is None else 1 :]:
+            if not len(pending):
+                return ids, distances
+            found = [engine.candidates(queries[pending], k, widen) for engine in self.engines]
+            candidates = _drop(np.concatenate(found, axis=1), pending, len(queries), exclude)
+            ids[pending], distances[pending] = closest(self.pairs, queries[pending], candidates, k)
+            pending = pending[ids[pending, min(k, len(self.pairs)) - 1] < 0]
+        if len(pending):
+            candidates = nearest_allowed(self.pairs, queries, k, exclude)[pending]
+            ids[pending], distances[pending] = closest(self.pairs, queries[pending], candidates, k)
+        return ids, distances
+
+
+def _drop(candidates: Ids, pending: Ids, rows: int, exclude: Exclude | None) -> Ids:
+    """−1 in place of candidates [pending rows, m] to be left out; `exclude` sees the rows where they belong."""
+    if exclude is None:
+        return candidates
+    table = np.full((rows, candidates.shape[1]), -1, dtype=np.int64)
+    table[pending] = candidates
+    return np.where(exclude(table)[pending], -1, candidates)
+
+
+def _open(store: Store, config: IndexConfig) -> Engine:
+    assert store.index_directory is not None
+    if config.kind not in ENGINES:
+        raise StoreError(
+            f"the index in {store.index_directory} is of kind {config.kind!r}, which this version of knnmt "
+            "does not know; install a newer one"
+        )
+    segments = [segment for segment in store.segments if segment.name in config.segments]
+    if len(segments) != len(config.segments) or sum(map(len, segments)) != config.pairs or config.dim != store.dim:
+        raise StoreError(f"the index in {store.index_directory} is not of this store's segments; {MEND}")
+    return ENGINES[config.kind].open(store.index_directory, config, segments)
+
+
+def describe_index(store: Store) -> dict[str, Any]:
+    """What searches a store, as `knnmt info` shows it; opens no index."""
+    config = exact_config(store) if store.index_directory is None else IndexConfig.read(store.index_directory)
+    return {
+        "engine": config.engine,
+        "index": config.index,
+        "probes": config.probes,
+        "rescore": config.rescore,
+        "recall": config.recall,
+        "pairs": config.pairs,
+        "exact_pairs": store.pairs - config.pairs,
+    }

@@ -1,0 +1,128 @@
+"""Stores in memory, and search done the slow way to compare with."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@dataclass
+class MemorySegment:
+    """What search uses of a segment."""
+
+    number: int
+    keys: Any  # fp16 [n, dim]
+    values: Any  # int32 [n]
+    confidence: Any  # float32 [n]
+    sentence: Any  # uint32 [n]
+
+    @property
+    def name(self) -> str:
+        return f"{self.number:06d}"
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def ids(self) -> Any:
+        return (self.number << 32) + np.arange(len(self))
+
+
+class MemoryStore:
+    """What search uses of a store."""
+
+    def __init__(self, segments: Sequence[MemorySegment], index_directory: Path | None = None) -> None:
+        self.path = Path("memory")
+        self.segments = tuple(segments)
+        self.index_directory = index_directory
+
+    @property
+    def pairs(self) -> int:
+        return sum(map(len, self.segments))
+
+    @property
+    def dim(self) -> int:
+        return int(self.segments[0].keys.shape[1])
+
+    def column(self, name: str) -> Any:
+        return np.concatenate([getattr(segment, name) for segment in self.segments])
+
+    def values(self, ids: Any) -> Any:
+        return self._look_up("values", ids, -1)
+
+    def log_confidence(self, ids: Any) -> Any:
+        return self._look_up("confidence", ids, 0)
+
+    def _look_up(self, name: str, ids: Any, missing: int) -> Any:
+        known = dict(zip(self.column("ids").tolist(), self.column(name).tolist(), strict=True))
+        known[-1] = missing
+        found = [known[pair] for pair in np.ravel(ids).tolist()]
+        return np.array(found, dtype=self.column(name).dtype).reshape(np.shape(ids))
+
+
+def clustered(random: np.random.Generator, count: int, dim: int, centres: int = 40) -> Any:
+    """Keys in clusters of different sizes, in half precision."""
+    where = random.normal(size=(centres, dim)) * 3
+    share = random.dirichlet(np.ones(centres))
+    return (where[random.choice(centres, count, p=share)] + random.normal(size=(count, dim))).astype(np.float16)
+
+
+def make_segment(number: int, keys: Any, sentence_length: int = 7) -> MemorySegment:
+    random = np.random.default_rng(number)
+    count = len(keys)
+    return MemorySegment(
+        number,
+        keys,
+        random.integers(1, 1000, count).astype(np.int32),
+        -random.exponential(size=count).astype(np.float32),
+        (np.arange(count) // sentence_length).astype(np.uint32),
+    )
+
+
+def naive(store: MemoryStore, queries: Any, k: int, leave_out: Callable[[int, int], bool] | None = None) -> Any:
+    """Ids [rows, k] and distances [rows, k] by sorting everything, in double precision."""
+    ids = store.column("ids")
+    keys = store.column("keys").astype(np.float64)
+    found = np.full((len(queries), k), -1)
+    distances = np.full((len(queries), k), np.inf)
+    for row, query in enumerate(np.asarray(queries, dtype=np.float64)):
+        ranked = sorted(zip(((keys - query) ** 2).sum(1).tolist(), ids.tolist(), strict=True))
+        kept = [pair for pair in ranked if leave_out is None or not leave_out(row, pair[1])][:k]
+        for place, (distance, pair) in enumerate(kept):
+            found[row, place], distances[row, place] = pair, distance
+    return found, distances
+
+
+@pytest.fixture(scope="session")
+def toolbox() -> SimpleNamespace:
+    """Test modules are imported apart from each other and see no siblings."""
+    return SimpleNamespace(
+        MemorySegment=MemorySegment,
+        MemoryStore=MemoryStore,
+        clustered=clustered,
+        make_segment=make_segment,
+        naive=naive,
+    )
+
+
+@pytest.fixture(scope="session")
+def large_store(toolbox: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
+    """Two segments of 20,000 pairs in all with an IVF index over both; shared, so leave its files alone."""
+    from knnmt.search import build_index
+
+    keys = clustered(np.random.default_rng(0), 20_000, 32)
+    segments = [make_segment(3, keys[:15_000]), make_segment(8, keys[15_000:])]
+    directory = tmp_path_factory.mktemp("large") / "index"
+    build_index(segments, directory, "ivf")
+    return MemoryStore(segments, directory)
+
+
+@pytest.fixture
+def small_store(toolbox: SimpleNamespace) -> MemoryStore:
+    """Three segments of 300 pairs in all, no index."""
+    keys = clustered(np.random.default_rng(1), 300, 16, centres=5)
+    return MemoryStore([make_segment(n, part) for n, part in ((1, keys[:120]), (2, keys[120:130]), (9, keys[130:]))])

@@ -1,0 +1,46 @@
+import json
+
+import pytest
+
+from knnmt.errors import StoreError
+from knnmt.search.config import IndexConfig, exact_config
+
+CONFIG = IndexConfig(
+    kind="ivf",
+    requested="auto",
+    engine="faiss",
+    index="IVF64,RaBitQ",
+    segments=("000001", "000004"),
+    pairs=60_000,
+    dim=8,
+    rescore=4,
+    recall={"8": 0.97, "16": 0.96, "32": 0.95},
+    parameters={"probes": 12, "seed": 1},
+    files={"index.faiss": 123},
+)
+
+
+def test_json_and_back(tmp_path):
+    value = CONFIG.to_json()
+    assert value["probes"] == 12
+    assert "parameters" not in value
+    (tmp_path / "config.json").write_text(json.dumps(value))
+    assert IndexConfig.read(tmp_path) == CONFIG
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"engine": "faiss"}'])
+def test_damaged_config_is_a_sentence(tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(StoreError, match="damaged"):
+        IndexConfig.read(tmp_path)
+
+
+def test_missing_index_is_a_sentence(tmp_path):
+    with pytest.raises(StoreError, match="knnmt build"):
+        IndexConfig.read(tmp_path / "nowhere")
+
+
+def test_a_store_without_index_is_searched_exactly(small_store):
+    config = exact_config(small_store)
+    assert (config.index, config.pairs, config.probes) == ("Flat", 300, None)
+    assert set(config.recall.values()) == {1.0}

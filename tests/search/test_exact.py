@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+
+from knnmt.search import exact
+from knnmt.search.exact import nearest, nearest_allowed
+from knnmt.search.pairs import Pairs
+
+
+@pytest.mark.parametrize("rows", [1, 3, 50])  # below and above where BLAS takes over
+@pytest.mark.parametrize("block", [5, 1000])
+def test_nearest_is_what_sorting_everything_gives(small_store, toolbox, rows, block):
+    queries = np.random.default_rng(4).normal(size=(rows, 16)).astype(np.float32)
+    found = nearest(Pairs(small_store.segments).blocks(block), queries, 11)
+    assert (found == toolbox.naive(small_store, queries, 11)[0]).all()
+
+
+@pytest.mark.parametrize("numbers", [200, 1 << 22])
+def test_nearest_allowed_leaves_out_what_it_is_told_row_by_row(small_store, toolbox, monkeypatch, numbers):
+    monkeypatch.setattr(exact, "NUMBERS_AT_ONCE", numbers)
+    queries = np.random.default_rng(5).normal(size=(6, 16)).astype(np.float32)
+
+    def exclude(ids):
+        return (ids % 6 != np.arange(6)[:, None]) | (ids >> 32 == 2)
+
+    found = nearest_allowed(Pairs(small_store.segments), queries, 60, exclude)
+    expected = toolbox.naive(small_store, queries, 60, lambda row, pair: pair % 6 != row or pair >> 32 == 2)[0]
+    assert (found == expected).all()
+    assert (found[:, -1] == -1).all()
+    assert (found[:, 40] >= 0).all()

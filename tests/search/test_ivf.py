@@ -1,0 +1,136 @@
+import json
+import os
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+from knnmt.errors import StoreError
+from knnmt.search import IndexConfig, build_index, ivf
+from knnmt.search.ivf import FILE, IVF
+from knnmt.search.pairs import Pairs
+
+
+@pytest.fixture(scope="module")
+def engine(large_store):
+    config = IndexConfig.read(large_store.index_directory)
+    return IVF.open(large_store.index_directory, config, large_store.segments)
+
+
+def test_config_says_what_was_built(large_store, engine):
+    config = json.loads((large_store.index_directory / "config.json").read_text())
+    assert config["engine"] == "faiss"
+    assert config["index"] == f"IVF{engine.index.nlist},RaBitQ"
+    assert config["segments"] == ["000003", "000008"]
+    assert config["pairs"] == 20_000
+    assert config["seed"] == 1
+    assert config["probes"] == engine.probes < engine.index.nlist
+    assert config["rescore"] == engine.rescore
+    assert list(config["recall"]) == ["8", "16", "32"]
+    assert config["recall"]["16"] >= 0.95
+
+
+def test_recorded_recall_is_what_other_queries_find(large_store, engine):
+    """Against sorting all distances; queries and own sentences chosen here."""
+    keys = large_store.column("keys").astype(np.float32)
+    ids = large_store.column("ids")
+    sentence = Pairs(large_store.segments).sentences(ids)
+    config = IndexConfig.read(large_store.index_directory)
+    hits = 0
+    chosen = np.random.default_rng(99).choice(len(keys), 300, replace=False)
+    candidates = engine.candidates(keys[chosen], 16)
+    for query, found in zip(chosen, candidates, strict=True):
+        distances = ((keys - keys[query]) ** 2).sum(1)
+        distances[sentence == sentence[query]] = np.inf
+        hits += len(set(ids[np.argsort(distances)[:16]].tolist()) & set(found.tolist()))
+    # Own pairs take some of the candidates' room here, which costs little.
+    assert hits / (300 * 16) == pytest.approx(config.recall["16"], abs=0.03)
+
+
+def test_all_lists_and_all_candidates_give_every_pair(large_store, engine):
+    found = engine.look(np.zeros((1, 32), dtype=np.float32), 30_000, 10_000)
+    assert (np.sort(found[0]) == large_store.column("ids")).all()
+
+
+def test_candidates_come_in_the_order_of_their_codes(large_store, engine):
+    """The first candidates have to be better than the last, or rescoring a prefix would be worth nothing."""
+    queries = large_store.column("keys")[::400].astype(np.float32)
+    ids = engine.look(queries, 64, 32)
+    near = Pairs(large_store.segments).keys(ids.reshape(-1)).reshape(50, 64, 32)
+    distances = ((near - queries[:, None]) ** 2).sum(2)
+    assert distances[:, :8].mean() < 0.8 * distances[:, -8:].mean()
+
+
+def test_wider_means_more_lists_and_more_candidates(engine, large_store):
+    queries = large_store.column("keys")[:50].astype(np.float32)
+    narrow, wide = engine.candidates(queries, 4), engine.candidates(queries, 4, widen=4)
+    assert wide.shape[1] == 4 * narrow.shape[1]
+    assert (engine.look(queries, 20_000, engine.probes * 4) >= 0).sum() > (
+        engine.look(queries, 20_000, engine.probes) >= 0
+    ).sum()
+
+
+def test_file_is_mapped_not_read(engine, large_store):
+    assert f"{large_store.index_directory / FILE}" in Path("/proc/self/maps").read_text()
+
+
+def test_graph_over_the_centres(toolbox, tmp_path, monkeypatch):
+    monkeypatch.setattr(ivf, "graph_links", lambda lists: 8)
+    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(5), 8_000, 16))
+    build_index([segment], tmp_path / "index", "ivf")
+    config = IndexConfig.read(tmp_path / "index")
+    assert config.index.endswith("_HNSW8,RaBitQ")
+    assert config.recall["16"] >= 0.95
+    engine = IVF.open(tmp_path / "index", config, [segment])
+    assert isinstance(faiss.downcast_index(engine.index.quantizer), faiss.IndexHNSW)
+    assert engine.graph
+    assert engine.candidates(segment.keys[:3].astype(np.float32), 2).shape == (3, 2 * config.rescore)
+
+
+def test_the_same_pairs_give_the_same_index(toolbox, tmp_path):
+    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(6), 3_000, 8))
+    for name in ("a", "b"):
+        build_index([segment], tmp_path / name, "ivf")
+    assert (tmp_path / "a" / FILE).read_bytes() == (tmp_path / "b" / FILE).read_bytes()
+    assert IndexConfig.read(tmp_path / "a") == IndexConfig.read(tmp_path / "b")
+
+
+@pytest.mark.parametrize("pairs", [1, 40, 700])
+def test_a_few_pairs_can_be_indexed_too(toolbox, tmp_path, pairs):
+    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(7), pairs, 8), sentence_length=1)
+    build_index([segment], tmp_path / "index", "ivf")
+    config = IndexConfig.read(tmp_path / "index")
+    engine = IVF.open(tmp_path / "index", config, [segment])
+    assert engine.candidates(segment.keys.astype(np.float32), 1)[0, 0] == 1 << 32
+
+
+def damage_nothing_left(path):
+    os.remove(path)
+
+
+def damage_cut_short(path):
+    with open(path, "r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+
+
+def damage_garbage(path):
+    path.write_bytes(b"\x07" * path.stat().st_size)
+
+
+@pytest.mark.parametrize("damage", [damage_nothing_left, damage_cut_short, damage_garbage])
+def test_damaged_file_is_a_sentence(toolbox, tmp_path, damage):
+    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
+    build_index([segment], tmp_path / "index", "ivf")
+    damage(tmp_path / "index" / FILE)
+    config = IndexConfig.read(tmp_path / "index")
+    with pytest.raises(StoreError, match="knnmt build"):
+        IVF.open(tmp_path / "index", config, [segment])
+
+
+def test_no_room_for_the_file(toolbox, tmp_path):
+    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(9), 500, 8))
+    (tmp_path / FILE).mkdir()  # nothing can be written under this name
+    with pytest.raises(StoreError, match="cannot write"):
+        build_index([segment], tmp_path, "ivf")
+    assert not (tmp_path / "config.json").exists()

@@ -1,0 +1,26 @@
+from itertools import pairwise
+
+import pytest
+
+from knnmt.search.parameters import list_count, probe_counts, train_count
+
+
+@pytest.mark.parametrize(
+    ("pairs", "lists"), [(1, 1), (1_000, 31), (50_000, 1024), (1_000_000, 4096), (4_500_000, 8192), (12_000_000, 16384)]
+)
+def test_lists_grow_with_the_root_of_the_pairs(pairs, lists):
+    assert list_count(pairs) == lists
+
+
+@pytest.mark.parametrize(("pairs", "lists", "dim"), [(1, 1, 8), (10**6, 4096, 512), (10**9, 131_072, 1024)])
+def test_training_sample_is_bounded(pairs, lists, dim):
+    assert 1 <= train_count(pairs, lists, dim) <= min(pairs, (1 << 29) // (4 * dim))
+
+
+@pytest.mark.parametrize("lists", [1, 2, 31, 4096])
+def test_probes_go_from_one_list_to_all(lists):
+    counts = probe_counts(lists)
+    assert counts[0] == 1
+    assert counts[-1] == lists
+    assert counts == sorted(set(counts))
+    assert all(later <= 2 * earlier for earlier, later in pairwise(counts))

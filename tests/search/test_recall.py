@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from knnmt.search.pairs import Pairs
+from knnmt.search.recall import RecallTest
+
+
+@pytest.fixture
+def test(small_store):
+    return RecallTest(Pairs(small_store.segments), 50, seed=1)
+
+
+@pytest.fixture
+def truth(small_store, toolbox, test):
+    """Ids [queries, 300] of everything outside the query's sentence, nearest first, by sorting."""
+    pairs = Pairs(small_store.segments)
+    sentence = dict(zip(small_store.column("ids").tolist(), pairs.sentences(small_store.column("ids")), strict=True))
+    return toolbox.naive(small_store, test.queries, 300, lambda row, pair: sentence[pair] == test.own[row])
+
+
+def test_queries_are_stored_keys_chosen_by_seed(small_store, test):
+    stored = {key.tobytes() for key in small_store.column("keys").astype(np.float32)}
+    assert len({query.tobytes() for query in test.queries}) == 50
+    assert all(query.tobytes() in stored for query in test.queries)
+    again = RecallTest(Pairs(small_store.segments), 50, seed=1)
+    other = RecallTest(Pairs(small_store.segments), 50, seed=2)
+    assert (again.queries == test.queries).all()
+    assert (other.queries != test.queries).any()
+
+
+def test_exact_list_has_no_pair_of_the_own_sentence(test, truth):
+    np.testing.assert_allclose(test.exact, truth[1][:, :32], rtol=1e-6)
+    assert test.exact[:, 0].min() > 0  # the query itself is in its own sentence
+
+
+def test_recall_is_the_share_that_was_found(small_store, test, truth):
+    ids = truth[0]
+    half = ids[:, [0, 1, 2, 3, *range(100, 160)]]  # four of the nearest eight, and sixty far ones
+    ranked = test.rank(half)
+    assert test.recall(ranked, 8, 1) == pytest.approx(0.5)
+    assert test.recall(ranked, 16, 2) == pytest.approx(0.25)
+    assert test.recall(test.rank(ids[:, :64]), 32, 1) == 1
+    late = test.rank(ids[:, [*range(100, 108), *range(8)]])  # the nearest come behind as many others
+    assert test.recall(late, 8, 1) == 0
+    assert test.recall(late, 8, 2) == 1
+
+
+def test_own_sentence_does_not_take_room_among_the_candidates(small_store, toolbox, test, truth):
+    everything = toolbox.naive(small_store, test.queries, 300)[0]
+    ranked = test.rank(everything)
+    np.testing.assert_allclose(ranked, truth[1], rtol=1e-6)
+    assert test.recall(ranked, 16, 1) == 1
+
+
+def test_equally_far_pairs_count_alike(toolbox):
+    """A corpus of 40 copies of the same sentence: whichever eight are found, all is found."""
+    keys = np.tile(toolbox.clustered(np.random.default_rng(0), 7, 8, centres=2), (40, 1))
+    pairs = Pairs([toolbox.make_segment(1, keys)])
+    test = RecallTest(pairs, 20, seed=1)
+    same = np.array([np.flatnonzero((keys == query.astype(np.float16)).all(1)) for query in test.queries])  # [20, 40]
+    assert test.recall(test.rank((1 << 32) + same[:, ::-1][:, :20]), 8, 2) == 1

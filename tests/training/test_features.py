@@ -1,0 +1,77 @@
+"""Cached features against the plain model and exhaustive search, position by position."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from families import SENTENCES
+from worlds import load, make_store
+
+from knnmt.combiner import Vanilla
+from knnmt.corpus import Pair
+from knnmt.search import Searcher
+from knnmt.training import collect_features
+
+K = 5
+DEV = [Pair(source, target, "dev", i) for i, (source, target) in enumerate(SENTENCES[:10])]
+
+
+@pytest.mark.parametrize("family", ["marian", "fsmt-separate", "nllb", "t5"])
+def test_features_agree_with_loops(family: str, tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
+    model = load(family, family_directory(family))
+    store = make_store(tmp_path / "store", model)
+    features = collect_features(model, Searcher(store), DEV, K, top=3)
+    keys = np.concatenate([segment.keys for segment in store.segments]).astype(np.float64)
+    stored = np.concatenate([segment.values for segment in store.segments])
+    rows = sorted(_naive(model, keys, stored), key=lambda row: row[0])
+    order = np.argsort(features.log_p.numpy(), kind="stable")
+    assert len(features) == len(rows)
+    found = 0
+    total = 0.0
+    for index, (log_p, token, distances, values, mixed) in zip(order, rows, strict=True):
+        assert features.log_p[index].item() == pytest.approx(log_p, abs=1e-3)
+        assert features.tokens[index].item() == token
+        np.testing.assert_allclose(features.observation.distances[index], distances, rtol=1e-3, atol=1e-2)
+        assert features.observation.values[index].tolist() == values
+        found += token in values
+        total += mixed
+    assert features.gold_in_k(K) == pytest.approx(found / len(rows))
+    assert features.base_nll == pytest.approx(-np.mean([row[0] for row in rows]), abs=1e-4)
+    nll, lam = features.judge(Vanilla(K, 0.4, 7.0))
+    assert nll == pytest.approx(total / len(rows), abs=1e-3)
+    assert lam == pytest.approx(0.4)
+    assert 0 < features.gold_in_k(K) < 1
+    assert features.skipped == 0
+
+
+def _naive(model: object, keys: np.ndarray, stored: np.ndarray) -> list[tuple[float, int, np.ndarray, list[int], float]]:
+    rows = []
+    for pair in DEV:
+        source = model.codec.encode_sources([pair.source])[0]
+        target = model.codec.encode_targets([pair.target])[0]
+        states = model.teacher_forced([source], [target])
+        logits = model.logits(states.hidden).double().numpy()
+        for position, token in enumerate(target):
+            query = states.keys[position].double().numpy()
+            distances = ((keys - query) ** 2).sum(1)
+            nearest = np.argsort(distances, kind="stable")[:K]
+            p = np.exp(logits[position] - logits[position].max())
+            p /= p.sum()
+            weights = np.exp(-(distances[nearest] - distances[nearest].min()) / 7.0)
+            weights /= weights.sum()
+            p_knn = sum(w for w, v in zip(weights, stored[nearest], strict=True) if v == token)
+            mixed = -np.log(0.4 * p_knn + 0.6 * p[token])
+            rows.append((float(np.log(p[token])), token, distances[nearest], stored[nearest].tolist(), mixed))
+    return rows
+
+
+def test_over_long_pairs_are_left_out_and_counted(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
+    model = load("marian", family_directory("marian"))
+    store = make_store(tmp_path / "store", model)
+    long = Pair("Haus " * 500, "house", "dev", 1)
+    features = collect_features(model, Searcher(store), [DEV[0], long, DEV[1]], 2)
+    assert features.skipped == 1
+    assert len(features) == sum(map(len, model.codec.encode_targets([DEV[0].target, DEV[1].target])))
+    assert torch.isfinite(features.log_p).all()
