@@ -115,7 +115,7 @@ def test_decoding_sees_the_keys_that_building_stores(
     source = encoded(model)[0][2]
     prefix = model.codec.prefix
     seen = []
-    model.hf.register_forward_hook(lambda *_: seen.append(model.tap.keys[0, -1]))
+    hook = model.hf.register_forward_hook(lambda *_: seen.append(model.tap.keys[0, -1]))
     with model.tap.listening():
         output = model.hf.generate(
             input_ids=torch.tensor([source]),
@@ -124,6 +124,7 @@ def test_decoding_sees_the_keys_that_building_stores(
             decoder_start_token_id=prefix[0],
             forced_bos_token_id=prefix[1] if len(prefix) > 1 else None,
         )
+    hook.remove()
     target = output[0, len(prefix) :].tolist()
     stored = model.teacher_forced([source], [target]).keys
     assert len(target) > 3

@@ -11,6 +11,7 @@ from worlds import load, make_store
 
 from knnmt.combiner import Vanilla
 from knnmt.corpus import Pair
+from knnmt.model import TranslationModel
 from knnmt.search import Searcher
 from knnmt.training import collect_features
 
@@ -46,7 +47,10 @@ def test_features_agree_with_loops(family: str, tmp_path: Path, family_directory
     assert features.skipped == 0
 
 
-def _naive(model: object, keys: np.ndarray, stored: np.ndarray) -> list[tuple[float, int, np.ndarray, list[int], float]]:
+@torch.inference_mode()
+def _naive(
+    model: TranslationModel, keys: np.ndarray, stored: np.ndarray
+) -> list[tuple[float, int, np.ndarray, list[int], float]]:
     rows = []
     for pair in DEV:
         source = model.codec.encode_sources([pair.source])[0]

@@ -94,7 +94,7 @@ def _show(report: "FitReport") -> None:
         table.add_row(f"{temperature:g}", *cells)
     out.print(table)
     if len({p.k for p in report.grid}) > 1:
-        by_k: dict[int, "Point"] = {}
+        by_k: dict[int, Point] = {}
         for point in report.grid:
             by_k.setdefault(point.k, point)
         best_of_k = ", ".join(f"{k}: {by_k[k].nll:.3f}" for k in sorted(by_k))

@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.search.pairs import Floats, Ids, Pairs
+from knnmt.search.parameters import PARALLEL_PRODUCTS
+from knnmt.search.threads import one_thread
 
 Exclude = Callable[[Ids], npt.NDArray[np.bool_]]
 
@@ -23,7 +25,8 @@ def nearest(blocks: Iterable[tuple[Ids, Floats]], queries: Floats, k: int) -> Id
     best = _Best(len(queries), k)
     for ids, keys in blocks:
         prefer_blas(queries.shape[1])
-        distances, places = faiss.knn(queries, keys, min(k, len(keys)))
+        with one_thread(keys.size * len(queries) < PARALLEL_PRODUCTS):
+            distances, places = faiss.knn(queries, keys, min(k, len(keys)))
         best.add(ids[places], distances)
     return best.ids
 

@@ -17,8 +17,9 @@ from knnmt.search.config import MEND, IndexConfig
 from knnmt.search.exact import prefer_blas
 from knnmt.search.operating_point import choose
 from knnmt.search.pairs import Floats, Ids, Pairs
-from knnmt.search.parameters import BLOCK_NUMBERS, RECALL_QUERIES, SEED, graph_links, list_count
+from knnmt.search.parameters import BLOCK_NUMBERS, PARALLEL_QUERIES, RECALL_QUERIES, SEED, graph_links, list_count
 from knnmt.search.recall import RecallTest
+from knnmt.search.threads import one_thread
 
 FILE = "index.faiss"
 
@@ -56,7 +57,8 @@ class IVF:
         if self.graph:
             options["quantizer_params"] = faiss.SearchParametersHNSW(efSearch=2 * probes)  # type: ignore[attr-defined]
         parameters = faiss.IVFRaBitQSearchParameters(**options)
-        ids: Ids = self.index.search(queries, min(count, self.index.ntotal), params=parameters)[1]
+        with one_thread(len(queries) < PARALLEL_QUERIES):
+            ids: Ids = self.index.search(queries, min(count, self.index.ntotal), params=parameters)[1]
         return ids
 
     @classmethod

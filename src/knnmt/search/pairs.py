@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.datastore import Segment
+from knnmt.search.threads import one_thread
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -54,7 +55,8 @@ class Pairs:
                 yield (segment.number << ROW_BITS) + np.arange(start, start + len(keys)), keys
 
     def _float32(self, keys: npt.NDArray[np.float16]) -> Floats:
-        decoded: Floats = self._half.decode(np.ascontiguousarray(keys).view(np.uint8))
+        with one_thread():
+            decoded: Floats = self._half.decode(np.ascontiguousarray(keys).view(np.uint8))
         return decoded
 
     def _gather(self, columns: Sequence[npt.NDArray[Any]], ids: Ids) -> npt.NDArray[Any]:

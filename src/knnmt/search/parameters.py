@@ -13,6 +13,10 @@ FLAT_RESCORE = 2
 
 BLOCK_NUMBERS = 1 << 24  # float32 numbers in a block of keys read, assigned or added at a time: 64 MB
 
+# Fewer queries than this, or fewer products of numbers in exact search (a tenth of a second), and one thread is best.
+PARALLEL_QUERIES = 512
+PARALLEL_PRODUCTS = 1 << 32
+
 SEED = 1  # of every sample and of the clustering; in the index's config
 
 # Recall as DESIGN has it: so many stored keys as queries, at these depths; @16 has to reach 0.95. It is chosen a

@@ -1,0 +1,108 @@
+"""Decoding with the memory against an independent search, and against all sequences there are."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from families import FAMILIES, SENTENCES
+from naive import Dense, beam_search
+from worlds import load, make_store
+
+from knnmt.combiner import Vanilla
+from knnmt.decoding import GenerateEngine, Memory, Settings
+from knnmt.model import TranslationModel
+from knnmt.search import Searcher
+
+SOURCES = [source for source, _ in SENTENCES[:4] + SENTENCES[-3:]]
+CAP = 9
+
+
+def engine_and_dense(model: TranslationModel, path: Path, knn: bool) -> tuple[GenerateEngine, Dense]:
+    if not knn:
+        return GenerateEngine(model), Dense(model)
+    store = make_store(path / "store", model)
+    dense = Dense(model, store, k=4, lam=0.5, temperature=10.0)
+    return GenerateEngine(model, Memory(Searcher(store), Vanilla(4, 0.5, 10.0))), dense
+
+
+@pytest.mark.parametrize("knn", [False, True], ids=["base", "knn"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_beam_search_agrees_with_an_independent_one(
+    family: str, knn: bool, tmp_path: Path, family_directory: Callable[[str], Path]
+) -> None:
+    model = load(family, family_directory(family))
+    engine, dense = engine_and_dense(model, tmp_path, knn)
+    sources = model.codec.encode_sources(SOURCES)
+    found = engine.decode(sources, Settings(beam=3, n_best=2, max_length=CAP))
+    outputs = set()
+    for source, hypotheses in zip(sources, found, strict=True):
+        expected = beam_search(dense, source, beam=3, length_penalty=0.6, cap=CAP)[:2]
+        for hypothesis, (tokens, score) in zip(hypotheses, expected, strict=True):
+            assert hypothesis.score == pytest.approx(score, abs=1e-3)
+            assert hypothesis.tokens == tokens
+            outputs.add(tuple(tokens))
+    assert len(outputs) > len(SOURCES), "outputs vary"
+    assert not knn or len(dense.neighbours) > 10, "neighbours vary"
+
+
+@pytest.mark.parametrize("family", ["marian", "m2m100"])
+def test_the_memory_changes_translations(family: str, tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
+    model = load(family, family_directory(family))
+    engine, _ = engine_and_dense(model, tmp_path, knn=True)
+    sources = model.codec.encode_sources(SOURCES)
+    settings = Settings(beam=2, max_length=CAP)
+    with_memory = engine.decode(sources, settings)
+    assert with_memory != GenerateEngine(model).decode(sources, settings)
+
+
+@pytest.mark.parametrize("length_penalty", [0.6, 1.0])
+def test_a_beam_that_drops_nothing_finds_the_best_of_all_sequences(
+    length_penalty: float, tmp_path: Path, family_directory: Callable[[str], Path]
+) -> None:
+    model = load("marian", family_directory("marian"))
+    engine, dense = engine_and_dense(model, tmp_path, knn=True)
+    allowed = [token for token in model.codec.encode_targets(["Restart the service."])[0] if token != model.codec.eos]
+    allowed = sorted(set(allowed))[:4]
+    keep = {*allowed, model.codec.eos}
+    config = model.hf.generation_config
+    config.bad_words_ids = [[token] for token in range(model.vocab_size) if token not in keep]
+    cap = 4
+    for source in model.codec.encode_sources(SOURCES[:3]):
+        scored = []
+        for length in range(cap):
+            for content in itertools.product(allowed, repeat=length):
+                tokens = [*content, model.codec.eos]
+                score = 0.0
+                for position, token in enumerate(tokens):
+                    free = position < cap - 1  # at the cap the end is forced and costs nothing
+                    score += dense.log_p(source, tokens[:position])[token] if free else 0.0
+                scored.append((score / len(tokens) ** length_penalty, tokens))
+        best = max(scored)
+        found = engine.decode([source], Settings(beam=64, length_penalty=length_penalty, max_length=cap))[0][0]
+        assert found.tokens == best[1]
+        assert found.score == pytest.approx(best[0], abs=1e-3)
+
+
+class Tight(Settings):
+    """Caps that most translations reach, each at its own length."""
+
+    def cap(self, source_tokens: int) -> int:
+        return source_tokens // 2
+
+
+@pytest.mark.parametrize("family", ["marian", "nllb", "t5"])
+def test_a_translation_does_not_depend_on_its_batch(family: str, family_directory: Callable[[str], Path]) -> None:
+    model = load(family, family_directory(family))
+    engine = GenerateEngine(model)
+    sources = model.codec.encode_sources([source for source, _ in SENTENCES[8:24]])
+    settings = Tight(beam=3)
+    together = engine.decode(sources, settings)
+    reached = 0
+    for source, hypotheses in zip(sources, together, strict=True):
+        alone = engine.decode([source], settings)[0][0]
+        assert hypotheses[0].tokens == alone.tokens
+        assert hypotheses[0].score == pytest.approx(alone.score, rel=1e-4)
+        assert len(alone.tokens) <= settings.cap(len(source))
+        reached += len(alone.tokens) == settings.cap(len(source))
+    assert reached >= 3

@@ -1,0 +1,141 @@
+"""Lines in, lines out."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from families import SENTENCES
+from worlds import load, make_store
+
+from knnmt.combiner import Vanilla
+from knnmt.datastore import Store
+from knnmt.decoding import Settings, Translator, explain
+from knnmt.decoding.splitting import Splitter, language_of
+from knnmt.errors import MethodError
+from knnmt.model import TranslationModel
+
+LINES = [source for source, _ in SENTENCES[20:32]]
+
+
+@pytest.fixture
+def model(family_directory: Callable[[str], Path]) -> TranslationModel:
+    return load("marian", family_directory("marian"))
+
+
+@pytest.fixture
+def store(tmp_path: Path, model: TranslationModel) -> Store:
+    return make_store(tmp_path / "store", model)
+
+
+def translator(store: Store, model: TranslationModel, **options: object) -> Translator:
+    return Translator(store, Vanilla(4, 0.5, 10.0), model=model, settings=Settings(beam=2, **options))  # type: ignore[arg-type]
+
+
+def test_results_come_in_the_inputs_order_whatever_the_batches(store: Store, model: TranslationModel) -> None:
+    one_by_one = [translator(store, model).translate([line])[0] for line in LINES]
+    assert len(set(one_by_one)) > len(LINES) // 2
+    for batch_size in (1, 5, 32):
+        assert translator(store, model, batch_size=batch_size).translate(LINES) == one_by_one
+
+
+def test_empty_lines_stay_empty(store: Store, model: TranslationModel) -> None:
+    found = translator(store, model).translate(["", LINES[0], "   ", "\t"])
+    assert found[0] == found[2] == found[3] == ""
+    assert found[1]
+    assert translator(store, model).translate([]) == []
+
+
+def test_a_line_is_split_and_put_together(store: Store, model: TranslationModel) -> None:
+    line = f"{LINES[0]} {LINES[1]}"
+    apart = translator(store, model).translate(LINES[:2])
+    assert translator(store, model).translate([line]) == [" ".join(apart)]
+    whole = translator(store, model, split=False).run([line])[0]
+    assert len(whole.sentences) == 1
+
+
+def test_sentences_of_a_line() -> None:
+    splitter = Splitter("deu_Latn", "ja")
+    assert splitter.split("Fragen Sie Dr. Müller. Er hilft z. B. gern!") == [
+        "Fragen Sie Dr. Müller.",
+        "Er hilft z. B. gern!",
+    ]
+    assert splitter.split("  ") == []
+    assert splitter.join(["a", "b"]) == "ab"
+    assert [language_of(code) for code in ("de_DE", "deu_Latn", "fr", None)] == ["de", "de", "fr", "en"]
+
+
+def test_over_long_input_is_a_warning(store: Store, model: TranslationModel) -> None:
+    with pytest.warns(UserWarning, match=r"cut to the model's 256: Haus Haus"):
+        found = translator(store, model, max_length=5).translate([LINES[0], "Haus " * 800])
+    assert len(found) == 2
+
+
+def test_n_best(store: Store, model: TranslationModel) -> None:
+    found = Translator(store, Vanilla(4, 0.5, 10.0), model=model, settings=Settings(beam=4, n_best=3, split=False)).run(
+        LINES[:2]
+    )
+    for translation in found:
+        scores = [score for _, score in translation.n_best]
+        assert len(scores) == 3
+        assert scores == sorted(scores, reverse=True)
+        assert translation.text == translation.n_best[0][0]
+
+
+def test_nothing_fitted_is_a_warning_and_the_base_model(store: Store, model: TranslationModel) -> None:
+    with pytest.warns(UserWarning, match="Nothing was fitted"):
+        alone = Translator(store, model=model, settings=Settings(beam=2))
+    assert alone.method == "base"
+    assert alone.translate(LINES[:3]) == Translator(store, "base", model=model, settings=Settings(beam=2)).translate(
+        LINES[:3]
+    )
+    assert alone.translate(LINES[:3]) != translator(store, model).translate(LINES[:3])
+
+
+def test_more_neighbours_than_pairs(store: Store, model: TranslationModel) -> None:
+    with pytest.raises(MethodError, match="the store holds"):
+        Translator(store, Vanilla(store.pairs + 1, 0.5, 10.0), model=model)
+
+
+def test_signature_names_what_matters(store: Store, model: TranslationModel) -> None:
+    signature = translator(store, model).signature
+    for part in ("method:vanilla", "beam:2", "lp:0.6", "maxlen:1.2x+10", "k:4", "split:yes", store.fingerprint[:8]):
+        assert part in signature
+
+
+@pytest.mark.parametrize("options", [{"beam": 0}, {"beam": 2, "n_best": 3}, {"max_length": -1}])
+def test_impossible_settings(options: dict[str, int]) -> None:
+    with pytest.raises(MethodError):
+        Settings(**options)  # type: ignore[arg-type]
+
+
+def test_an_explanation_is_what_decoding_did(store: Store, model: TranslationModel) -> None:
+    """Scores of the beam search are the explained probabilities: they come from the same mixture."""
+    model.hf.generation_config.bad_words_ids = None
+    model.hf.generation_config.renormalize_logits = False
+    with_memory = Translator(store, Vanilla(4, 0.5, 10.0), model=model, settings=Settings(beam=1, max_length=40))
+    translation = with_memory.run(LINES[:1])[0]
+    answer = explain(with_memory, translation)
+    assert answer["source"] == LINES[0]
+    assert answer["translation"] == translation.text
+    assert len(answer["tokens"]) == translation.tokens
+    for token in answer["tokens"]:
+        assert token["lambda"] == pytest.approx(0.5)
+        assert token["p"] == pytest.approx(0.5 * token["p_knn"] + 0.5 * token["p_nmt"], abs=1e-5)
+        neighbours = token["neighbours"]
+        assert len(neighbours) == 4
+        assert sum(neighbour["weight"] for neighbour in neighbours) == pytest.approx(1, abs=1e-5)
+        votes = sum(n["weight"] for n in neighbours if n["token"] == token["token"])
+        assert token["p_knn"] == pytest.approx(votes, abs=1e-5)
+        mixture = {choice["token"]: 0.5 * choice["p"] for choice in token["nmt_top"]}
+        for vote in token["knn_top"]:
+            mixture[vote["token"]] = mixture.get(vote["token"], 0.0) + 0.5 * vote["p"]
+        assert token["p"] >= max(mixture.values()) - 1e-5, "greedy search took the mixture's best"
+        for neighbour in neighbours:
+            assert (neighbour["source"], neighbour["target"]) in SENTENCES
+            assert neighbour["origin"] == "families"
+            target = model.codec.encode_targets([neighbour["target"]])[0]
+            assert neighbour["token"] == model.codec.tokenizer.convert_ids_to_tokens(target[neighbour["position"]])
+            assert 0 <= neighbour["confidence"] <= 1
+    base = explain(Translator(store, "base", model=model, settings=Settings(beam=1)), translation)
+    assert base["tokens"][0]["lambda"] == 0
+    assert base["tokens"][0]["neighbours"] == []
