@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+ESPRESSO := tests/data/espresso
 
-.PHONY: setup demo test bench torture bench-large clean
+.PHONY: setup demo test bench clean
 
 setup: $(STAMP)
 
@@ -15,7 +16,14 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: setup
-	$(BIN)/python tests/data/demo.py
+	rm -rf .demo
+	$(BIN)/knnmt build .demo/espresso $(ESPRESSO)/memory.de $(ESPRESSO)/memory.en --model de-en-small
+	$(BIN)/knnmt fit .demo/espresso $(ESPRESSO)/dev.de $(ESPRESSO)/dev.en --method vanilla
+	$(BIN)/knnmt info .demo/espresso
+	$(BIN)/knnmt evaluate .demo/espresso $(ESPRESSO)/test.de $(ESPRESSO)/test.en --methods base,vanilla
+	head -n 5 $(ESPRESSO)/test.de
+	head -n 5 $(ESPRESSO)/test.de | $(BIN)/knnmt translate .demo/espresso --method base
+	head -n 5 $(ESPRESSO)/test.de | $(BIN)/knnmt translate .demo/espresso
 
 test: setup
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ def fit(
     decode_best: Annotated[
         int, typer.Option(min=0, help="Places of the grid compared by BLEU; 0: likelihood alone decides.")
     ] = 3,
-    decode_sentences: Annotated[int, typer.Option(min=1, help="Dev sentences decoded for that.")] = 200,
+    decode_sentences: Annotated[int, typer.Option(min=1, help="Dev sentences decoded for that.")] = 100,
     limit: options.Limit = None,
     model: options.Moved = None,
     device: options.Device = "auto",

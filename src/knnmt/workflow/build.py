@@ -101,27 +101,24 @@ def build_with_report(
     with StoreWriter(store, record) as writer:
         key = json.dumps([summary.digest, record.to_json(), origin], sort_keys=True)
         staged = writer.stage(hashlib.blake2b(key.encode(), digest_size=16).hexdigest())
-        resumed = staged.rows
+        resumed, counts = staged.rows, staged.state
         if not staged.committed:
             with progress("Building", total=summary.pairs, unit="tokens") as meter:
-                _fill(staged, model, pairs, writer.store, meter)
+                counts = _fill(staged, model, pairs, writer.store, meter)
         plan = writer.plan(staged)
         place = None
         if needs_index(plan.segments, _covered(writer.store), index):
             place = writer.new_directory("index")
             build_index(plan.segments, place, index)
-        state = staged.state
-        rows, sentences = staged.rows, staged.sentences
-        finished = writer.commit(plan, index=place)
-    return BuildReport(
-        store=finished,
-        pairs=rows,
-        sentences=sentences,
-        resumed=resumed,
-        too_long=state.get("too_long", 0),
-        empty=summary.skipped,
-        known=state.get("known", 0),
-    )
+        return BuildReport(
+            pairs=staged.rows,
+            sentences=staged.sentences,
+            store=writer.commit(plan, index=place),
+            resumed=resumed,
+            too_long=counts["too_long"],
+            empty=summary.skipped,
+            known=counts["known"],
+        )
 
 
 def _model_for(
@@ -151,21 +148,24 @@ def _covered(store: Store | None) -> frozenset[str]:
     return store.covered_segments() if store is not None else frozenset()
 
 
-def _fill(staged: StagedSegment, model: TranslationModel, corpus: Corpus, store: Store | None, meter: Meter) -> None:
-    """Pass what the corpus has left through the model, block by block."""
-    consumed = staged.state.get("consumed", 0)
-    meter.advance(consumed)
-    too_long, known = staged.state.get("too_long", 0), staged.state.get("known", 0)
-    for block in _blocks(model, islice(corpus, consumed, None)):
-        consumed += block.consumed
-        too_long += block.too_long
+def _fill(
+    staged: StagedSegment, model: TranslationModel, corpus: Corpus, store: Store | None, meter: Meter
+) -> dict[str, int]:
+    """Pass what the corpus has left through the model, block by block; what was counted on the way."""
+    counts = {"consumed": 0, "too_long": 0, "known": 0} | staged.state
+    meter.advance(counts["consumed"])
+    for block in _blocks(model, islice(corpus, counts["consumed"], None)):
+        counts["consumed"] += block.consumed
+        counts["too_long"] += block.too_long
+        meter.advance(block.too_long)
+        if not block.pairs:
+            continue
         if store is not None:
             hashes = np.array([pair_hash(pair.source, pair.target) for pair in block.pairs], dtype=np.uint64)
-            known += int(store.contains(hashes).sum())
+            counts["known"] += int(store.contains(hashes).sum())
         keys, values, confidence, lengths = _encode(model, block, meter)
-        meter.advance(block.too_long)
-        state = {"consumed": consumed, "too_long": too_long, "known": known}
-        staged.append(keys, values, confidence, lengths, block.pairs, state)
+        staged.append(keys, values, confidence, lengths, block.pairs, dict(counts))
+    return counts
 
 
 def _blocks(model: TranslationModel, pairs: Iterator[Pair]) -> Iterator[_Block]:
@@ -188,7 +188,7 @@ def _blocks(model: TranslationModel, pairs: Iterator[Pair]) -> Iterator[_Block]:
         if tokens >= BLOCK_TOKENS:
             yield block
             block, tokens = _Block([], [], [], 0, 0), 0
-    if block.pairs:
+    if block.consumed:
         yield block
 
 

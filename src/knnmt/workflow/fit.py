@@ -53,7 +53,7 @@ def fit(
     k: int | None = None,
     limit: int | None = None,
     decode_best: int = 3,
-    decode_sentences: int = 200,
+    decode_sentences: int = 100,
     settings: Settings | None = None,
     model: TranslationModel | None = None,
     device: str = "auto",

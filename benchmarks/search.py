@@ -1,0 +1,318 @@
+"""Index kinds compared on the same keys: recall, CPU time a search, bytes a pair, seconds to build.
+
+    python benchmarks/search.py                                    synthetic keys, a couple of minutes
+    python benchmarks/search.py --store STORE                      the keys of a store
+    python benchmarks/search.py --keys KEYS.npy --sentence S.npy   fp16 [n, dim] and the sentence of each, uint32 [n]
+    python benchmarks/search.py … --memory                         what opening and searching such a store takes
+
+All kinds are asked in turn for the same queries, one thread each, and their exact distances are computed as in a
+search of the store. Every inverted index has the same lists. The first one's probes and candidates are chosen as
+`knnmt build` does; the others look through as many lists and rescore as few candidates as reach the same aim.
+"""
+
+import argparse
+import json
+import multiprocessing
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+
+import knnmt
+from knnmt.corpus import Pair
+from knnmt.datastore import ModelRecord, Store, StoreWriter
+from knnmt.search import Searcher, build_index
+from knnmt.search.clustering import cluster
+from knnmt.search.distance import closest
+from knnmt.search.exact import prefer_blas
+from knnmt.search.flat import Flat
+from knnmt.search.operating_point import CHOSEN_DEPTH, OperatingPoint, choose, recall_at_depths
+from knnmt.search.pairs import Pairs
+from knnmt.search.parameters import BLOCK_NUMBERS, RECALL_AIM, RECALL_DEPTHS, RECALL_QUERIES, RESCORES, SEED, list_count
+from knnmt.search.recall import RecallTest
+from knnmt.search.threads import one_thread
+
+BATCHES = (1, 16, 160)
+K = 8
+KINDS = "RaBitQ,HNSW+RaBitQ,RaBitQfs,RaBitQ2,RaBitQ4,PQ,PQfs,SQ4,SQ8,Flat"
+
+
+@dataclass
+class Keys:
+    """What search needs of a segment."""
+
+    keys: Any  # fp16 [n, dim]
+    sentence: Any  # uint32 [n]
+    name: str = "000001"
+    number: int = 1
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass
+class Contender:
+    """An index and how it is to be searched."""
+
+    kind: str
+    candidates: Callable[[Any], Any]  # queries [rows, dim] → ids [rows, m]
+    point: OperatingPoint
+    bytes_a_pair: float
+    build_seconds: float
+
+
+def synthetic(count: int, dim: int = 256) -> Keys:
+    """Keys in nested clusters with most of their variance in few directions, as decoder states have it."""
+    random = np.random.default_rng(SEED)
+    scale = np.geomspace(3, 0.3, dim)
+    coarse = random.normal(size=(200, dim)) * scale
+    fine = coarse[random.integers(0, 200, 5_000)] + 0.7 * random.normal(size=(5_000, dim)) * scale
+    share = random.dirichlet(np.full(5_000, 0.5))
+    keys = np.empty((count, dim), dtype=np.float16)
+    for start in range(0, count, 100_000):
+        chosen = random.choice(5_000, len(keys[start : start + 100_000]), p=share)
+        keys[start : start + 100_000] = fine[chosen] + 0.5 * random.normal(size=(len(chosen), dim)) * scale
+    return Keys(keys, (np.arange(count) // 15).astype(np.uint32))
+
+
+def read_keys(arguments: argparse.Namespace) -> Keys:
+    """What the command line names, or synthetic keys."""
+    if arguments.store:
+        segment = max(Store.open(arguments.store).segments, key=len)
+        return Keys(segment.keys, segment.sentence)
+    if not arguments.keys:
+        return synthetic(max(arguments.pairs or [100_000]))
+    keys = np.asarray(np.load(arguments.keys, mmap_mode="r"))
+    if arguments.sentence:
+        return Keys(keys, np.asarray(np.load(arguments.sentence, mmap_mode="r")))
+    return Keys(keys, (np.arange(len(keys)) // 15).astype(np.uint32))
+
+
+def description(kind: str, lists: int, dim: int) -> str:
+    """The index in faiss's own words."""
+    codes = {"PQ": f"PQ{dim // 8}", "PQfs": f"PQ{dim // 4}x4fs", "HNSW+RaBitQ": "RaBitQ"}.get(kind, kind)
+    return f"IVF{lists}{'_HNSW32' if kind.startswith('HNSW') else ''},{codes}"
+
+
+def make_index(kind: str, pairs: Pairs, centres: Any) -> Any:
+    """An index over given list centres, filled."""
+    prefer_blas(pairs.dim)
+    index = faiss.index_factory(pairs.dim, description(kind, len(centres), pairs.dim))
+    index.quantizer.add(centres)
+    sample = np.random.default_rng(SEED).choice(len(pairs), min(len(pairs), 65_536), replace=False)
+    index.train(pairs.keys(pairs.ids(np.sort(sample))))
+    for ids, keys in pairs.blocks(BLOCK_NUMBERS // pairs.dim):
+        index.add_with_ids(keys, ids)
+    return index
+
+
+def look(index: Any, queries: Any, count: int, probes: int) -> Any:
+    """`knnmt.search.ivf.IVF.look` for any kind of codes."""
+    prefer_blas(index.d)
+    options: dict[str, Any] = {"nprobe": probes}
+    if isinstance(faiss.downcast_index(index.quantizer), faiss.IndexHNSW):
+        options["quantizer_params"] = faiss.SearchParametersHNSW(efSearch=2 * probes)
+    kind = faiss.SearchParametersIVF
+    if isinstance(index, faiss.IndexIVFRaBitQ | faiss.IndexIVFRaBitQFastScan):
+        kind, options["qb"] = faiss.IVFRaBitQSearchParameters, index.qb
+    return index.search(queries, min(count, index.ntotal), params=kind(**options))[1]
+
+
+def inverted(
+    kind: str, pairs: Pairs, centres: Any, test: RecallTest, probes: int | None, clustering: float
+) -> Contender:
+    """An inverted index at the probes given, or at the operating point that a build would choose."""
+    started = time.perf_counter()
+    index = make_index(kind, pairs, centres)
+    seconds = clustering + time.perf_counter() - started
+    with tempfile.NamedTemporaryFile() as file:
+        faiss.write_index(index, file.name)
+        size = Path(file.name).stat().st_size / len(pairs)
+
+    def find(queries: Any, count: int, probes: int) -> Any:
+        return look(index, queries, count, probes)
+
+    if probes is None:
+        point = choose(find, len(centres), test)
+    else:
+        ranked = test.rank(find(test.queries, max(RESCORES) * max(RECALL_DEPTHS) + test.longest, probes))
+        reached = [each for each in RESCORES if test.recall(ranked, CHOSEN_DEPTH, each) >= RECALL_AIM]
+        rescore = (reached or [max(RESCORES)])[0]
+        point = OperatingPoint(probes, rescore, recall_at_depths(test, ranked, rescore))
+    return Contender(kind, lambda queries: find(queries, K * point.rescore, point.probes), point, size, seconds)
+
+
+def exact(pairs: Pairs) -> Contender:
+    """Every key is looked at."""
+    started = time.perf_counter()
+    engine = Flat(pairs)
+    point = OperatingPoint(0, 2, dict.fromkeys(map(str, RECALL_DEPTHS), 1.0))
+    return Contender("Flat", lambda queries: engine.candidates(queries, K), point, 0, time.perf_counter() - started)
+
+
+def measure(pairs: Pairs, contenders: Sequence[Contender], queries: Any, repeats: int) -> dict[str, dict[int, float]]:
+    """CPU-ms a search for each kind and batch size, the kinds in turn; the median of the repeats."""
+    times: dict[str, dict[int, list[float]]] = {each.kind: {rows: [] for rows in BATCHES} for each in contenders}
+    for repeat in range(repeats + 1):
+        for contender in contenders:
+            for rows in BATCHES:
+                batch = queries[(repeat * rows + np.arange(rows)) % len(queries)]
+                started = time.process_time()
+                closest(pairs, batch, contender.candidates(batch), K)
+                times[contender.kind][rows].append(1000 * (time.process_time() - started))
+    return {
+        kind: {rows: statistics.median(measured[1:]) for rows, measured in batches.items()}
+        for kind, batches in times.items()
+    }
+
+
+def compare(keys: Keys, kinds: Sequence[str], repeats: int) -> list[dict[str, Any]]:
+    """A row of the table for each kind."""
+    pairs = Pairs([keys])
+    started = time.perf_counter()
+    centres = cluster(pairs, list_count(len(pairs)))
+    clustering = time.perf_counter() - started
+    test = RecallTest(pairs, RECALL_QUERIES, SEED)
+    contenders: list[Contender] = []
+    probes = None
+    for kind in kinds:
+        if kind == "Flat":
+            contenders.append(exact(pairs))
+        else:
+            contenders.append(inverted(kind, pairs, centres, test, probes, clustering))
+            probes = probes or contenders[-1].point.probes
+    chosen = np.random.default_rng(SEED + 1).choice(len(pairs), RECALL_QUERIES, replace=False)
+    with one_thread():
+        times = measure(pairs, contenders, pairs.keys(pairs.ids(chosen)), repeats)
+    return [
+        {
+            "pairs": len(pairs),
+            "index": "Flat" if each.kind == "Flat" else description(each.kind, len(centres), pairs.dim),
+            "bytes": each.bytes_a_pair,
+            "probes": each.point.probes,
+            "rescore": each.point.rescore,
+            "recall": each.point.recall,
+            "cpu_ms": times[each.kind],
+            "ratio": times[each.kind][BATCHES[-1]] / times[contenders[0].kind][BATCHES[-1]],
+            "build_seconds": each.build_seconds,
+        }
+        for each in contenders
+    ]
+
+
+def make_store(path: Path, keys: Keys) -> None:
+    """A store of these keys, indexed, with texts that mean nothing."""
+    dim = keys.keys.shape[1]
+    model = ModelRecord("none", "none", "none", "output", dim, 1, "torch", "float32", "", None, None, 512)
+    with StoreWriter(path, model) as writer:
+        staged = writer.stage("benchmark")
+        ends = np.append(np.flatnonzero(np.diff(keys.sentence)) + 1, len(keys))  # of the sentences
+        for block in np.array_split(np.arange(len(ends)), max(1, len(ends) // 10_000)):
+            start, stop = (ends[block[0] - 1] if block[0] else 0), ends[block[-1]]
+            lengths = np.diff(ends[block], prepend=start).tolist()
+            texts = [Pair(f"source {number}", f"target {number}", "benchmark", int(number) + 1) for number in block]
+            nothing = np.zeros(stop - start)
+            staged.append(
+                keys.keys[start:stop], nothing.astype(np.int32), nothing.astype(np.float32), lengths, texts, {}
+            )
+        plan = writer.plan(staged)
+        directory = writer.new_directory("index")
+        build_index(plan.segments, directory)
+        writer.commit(plan, index=directory)
+
+
+def memory_of(path: Path) -> dict[str, Any]:
+    """MB of this process before and after opening a store and searching in it; to be run in a process of its own."""
+
+    def resident() -> dict[str, float]:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return {line.split(":")[0]: int(line.split()[1]) / 1024 for line in lines if line.startswith("Rss")}
+
+    queries = np.random.default_rng(SEED).normal(size=(100, 16, Store.open(path).dim)).astype(np.float32)
+    report: dict[str, Any] = {"before": resident()}
+    started = time.perf_counter()
+    searcher = Searcher(Store.open(path))
+    report["open_seconds"] = time.perf_counter() - started
+    report["opened"] = resident()
+    for rows, batch in enumerate(queries):
+        stored = searcher.store.segments[0].keys[rows * 50 : rows * 50 + 16].astype(np.float32)
+        searcher.search(stored + 0.01 * batch, K)
+    report["searched"] = resident()
+    return {"pairs": searcher.store.pairs, "index": searcher.description, **report}
+
+
+def report_memory(keys: Keys, store: str | None) -> dict[str, Any]:
+    """`memory_of` the store, or of one made of the keys."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(store) if store else Path(directory) / "store"
+        if not store:
+            make_store(path, keys)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            return pool.apply(memory_of, (path,))
+
+
+def machine() -> str:
+    """What the figures were measured on."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    model = next((line.split(": ")[1] for line in lines if line.startswith("model name")), platform.machine())
+    versions = f"Python {platform.python_version()}, faiss {faiss.__version__}, numpy {np.__version__}"
+    return f"{model}, {multiprocessing.cpu_count()} cores, {versions}, knnmt {knnmt.__version__}"
+
+
+def show(rows: Sequence[dict[str, Any]]) -> None:
+    """The table, as it stands in docs/search.md."""
+    print(
+        f"| pairs | index | bytes/pair | probes | rescore | @8 | @16 | @32 | {' | '.join(map(str, BATCHES))} | ratio | build s |"
+    )
+    print("|" + "---|" * 13)
+    for row in rows:
+        recall = " | ".join(f"{row['recall'][str(depth)]:.3f}" for depth in RECALL_DEPTHS)
+        times = " | ".join(f"{row['cpu_ms'][rows]:.2f}" for rows in BATCHES)
+        print(
+            f"| {row['pairs']:,} | {row['index']} | {row['bytes']:.0f} | {row['probes'] or 'all'} | ×{row['rescore']} "
+            f"| {recall} | {times} | {row['ratio']:.2f} | {row['build_seconds']:.0f} |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", help="use the keys of the largest segment of a store")
+    parser.add_argument("--keys", help="use the keys of an .npy file, fp16 [n, dim]")
+    parser.add_argument("--sentence", help="the sentence of each of the keys, .npy; without it 15 keys make one")
+    parser.add_argument(
+        "--pairs", type=lambda text: [int(number) for number in text.split(",")], help="sizes, e.g. 100000,1000000"
+    )
+    parser.add_argument("--kinds", type=lambda text: text.split(","), default=KINDS.split(","), help=KINDS)
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--memory", action="store_true", help="measure the memory of opening and searching instead")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    keys = read_keys(arguments)
+    results: list[dict[str, Any]] = []
+    for count in arguments.pairs or [len(keys)]:
+        part = Keys(keys.keys[:count], keys.sentence[:count])
+        if arguments.memory:
+            results.append(report_memory(part, arguments.store))
+        else:
+            results += compare(part, arguments.kinds, arguments.repeats)
+    if arguments.json:
+        print(json.dumps({"machine": machine(), "k": K, "results": results}, indent=2))
+        return
+    print(machine())
+    if arguments.memory:
+        for result in results:
+            print(json.dumps(result, indent=2))
+    else:
+        print(f"CPU-ms a search for {K} neighbours by queries a call, one thread; ratio: of the last, to the first row")
+        show(results)
+
+
+if __name__ == "__main__":
+    main()
