@@ -79,7 +79,9 @@ def test_a_beam_that_drops_nothing_finds_the_best_of_all_sequences(
                     score += dense.log_p(source, tokens[:position])[token] if free else 0.0
                 scored.append((score / len(tokens) ** length_penalty, tokens))
         best = max(scored)
-        found = engine.decode([source], Settings(beam=64, length_penalty=length_penalty, max_length=cap))[0][0]
+        found = engine.decode([source], Settings(beam=64, n_best=2, length_penalty=length_penalty, max_length=cap))[0][
+            0
+        ]
         assert found.tokens == best[1]
         assert found.score == pytest.approx(best[0], abs=1e-3)
 
@@ -96,7 +98,7 @@ def test_a_translation_does_not_depend_on_its_batch(family: str, family_director
     model = load(family, family_directory(family))
     engine = GenerateEngine(model)
     sources = model.codec.encode_sources([source for source, _ in SENTENCES[8:24]])
-    settings = Tight(beam=3)
+    settings = Tight(beam=3, n_best=2)
     together = engine.decode(sources, settings)
     reached = 0
     for source, hypotheses in zip(sources, together, strict=True):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from knnmt.errors import StoreError
-from knnmt.search import ENGINES, IndexConfig, Searcher, build, build_index, needs_index
+from knnmt.search import ENGINES, IndexConfig, Searcher, build, build_index, kept_kind, needs_index
 
 
 def test_auto_is_exact_for_few_pairs_and_ivf_for_many(small_store, tmp_path, monkeypatch):
@@ -40,6 +40,16 @@ def test_index_is_needed_when_too_many_pairs_wait(small_store, monkeypatch):
     assert not needs_index(small_store.segments, frozenset({"000009"}))  # 120 and 10 pairs wait
     assert not needs_index(small_store.segments, frozenset({"000001", "000002", "000009"}))
     assert needs_index(small_store.segments, frozenset({"000001", "000002", "000009"}), "flat")
+
+
+def test_who_chose_a_kind_keeps_it(small_store, tmp_path):
+    assert kept_kind(None, "auto") == "auto"
+    assert kept_kind(tmp_path / "nowhere", "auto") == "auto"
+    build_index(small_store.segments, tmp_path / "chosen", "flat")
+    build_index(small_store.segments, tmp_path / "unasked")
+    assert kept_kind(tmp_path / "chosen", "auto") == "flat"
+    assert kept_kind(tmp_path / "chosen", "ivf") == "ivf"
+    assert kept_kind(tmp_path / "unasked", "auto") == "auto"
 
 
 def test_a_second_engine_is_one_class_and_one_line(small_store, toolbox, tmp_path, monkeypatch):

@@ -75,6 +75,10 @@ def test_file_is_mapped_not_read(engine, large_store):
     assert f"{large_store.index_directory / FILE}" in Path("/proc/self/maps").read_text()
 
 
+def test_bytes_a_pair(large_store):
+    assert (large_store.index_directory / FILE).stat().st_size / large_store.pairs <= large_store.dim / 8 + 32
+
+
 def test_graph_over_the_centres(toolbox, tmp_path, monkeypatch):
     monkeypatch.setattr(ivf, "graph_links", lambda lists: 8)
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(5), 8_000, 16))

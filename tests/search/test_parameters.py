@@ -6,10 +6,18 @@ from knnmt.search.parameters import list_count, probe_counts, train_count
 
 
 @pytest.mark.parametrize(
-    ("pairs", "lists"), [(1, 1), (1_000, 31), (50_000, 1024), (1_000_000, 4096), (4_500_000, 8192), (12_000_000, 16384)]
+    ("pairs", "lists"), [(1, 1), (1_000, 31), (1_000_000, 4096), (4_500_000, 8192), (12_000_000, 16384)]
 )
 def test_lists_grow_with_the_root_of_the_pairs(pairs, lists):
-    assert list_count(pairs) == lists
+    assert list_count(pairs, 64) == lists
+
+
+@pytest.mark.parametrize("dim", [64, 256, 512, 1024, 4096])
+@pytest.mark.parametrize("pairs", [20_000, 60_000, 1_000_000, 100_000_000])
+def test_centres_are_a_small_part_of_the_index(pairs, dim):
+    lists = list_count(pairs, dim)
+    assert lists >= 1
+    assert lists * dim * 4 / pairs <= 12
 
 
 @pytest.mark.parametrize(("pairs", "lists", "dim"), [(1, 1, 8), (10**6, 4096, 512), (10**9, 131_072, 1024)])

@@ -187,6 +187,22 @@ def test_index_of_an_unknown_kind_is_refused(large_store, monkeypatch):
         Searcher(large_store)
 
 
+def test_ids_that_no_pair_has_are_a_sentence(large_store, monkeypatch):
+    searching = Searcher(large_store)
+    for wrong in ((5 << 32) + 1, (3 << 32) + 15_000):
+        monkeypatch.setattr(searching, "engines", [Stubborn(wrong)])
+        with pytest.raises(StoreError, match="knnmt build"):
+            searching.search(random_queries(2, 32), 1)
+
+
+class Stubborn:
+    def __init__(self, pair):
+        self.pair = pair
+
+    def candidates(self, queries, k, widen=1):
+        return np.full((len(queries), k), self.pair)
+
+
 def test_missing_index_is_refused(large_store, toolbox, tmp_path):
     with pytest.raises(StoreError, match="knnmt build"):
         Searcher(toolbox.MemoryStore(large_store.segments, tmp_path / "nowhere"))

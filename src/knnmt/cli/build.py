@@ -18,8 +18,10 @@ def build(
     target_lang: Annotated[
         str | None, typer.Option(help="For multilingual models, as they spell it.", show_default=False)
     ] = None,
-    source_prefix: Annotated[str, typer.Option(help="Put before every source (T5).", show_default=False)] = "",
-    key_layer: Annotated[str, typer.Option(help="The state that is stored: output or ffn_input.")] = "output",
+    source_prefix: Annotated[str | None, typer.Option(help="Put before every source (T5).", show_default=False)] = None,
+    key_layer: Annotated[
+        str | None, typer.Option(help="The state that is stored: output (default) or ffn_input.", show_default=False)
+    ] = None,
     origin: Annotated[
         str | None, typer.Option(help="Where the pairs come from, in place of the file's name.", show_default=False)
     ] = None,

@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 # where there is no terminal a table is not cut to 80 columns
-out = Console(width=None if Console().is_terminal else 140)
-err = Console(stderr=True, highlight=False)
+out = Console(width=None if Console().is_terminal else 140, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False)
 
 
 def print_json(value: Any) -> None:
@@ -21,7 +22,7 @@ def facts(rows: list[tuple[str, str]], title: str | None = None) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, value)
+        table.add_row(name, escape(value))  # a path may hold brackets
     out.print(table)
 
 

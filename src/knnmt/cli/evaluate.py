@@ -43,7 +43,6 @@ def evaluate(
     from knnmt.cli.threads import use_threads
     from knnmt.decoding import Settings
     from knnmt.workflow import evaluate as run
-    from knnmt.workflow.session import open_model
 
     use_threads(threads)
     settings = Settings(
@@ -58,7 +57,8 @@ def evaluate(
         comet=comet,
         comet_model=comet_model,
         settings=settings,
-        model=open_model(store, model, device),
+        model=model,
+        device=device,
     )
     if as_json:
         print_json(result.to_json())

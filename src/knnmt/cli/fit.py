@@ -35,7 +35,6 @@ def fit(
     """
     from knnmt.cli.threads import use_threads
     from knnmt.workflow import fit as run
-    from knnmt.workflow.session import open_model
 
     use_threads(threads)
     report = run(
@@ -47,7 +46,8 @@ def fit(
         limit=limit,
         decode_best=decode_best,
         decode_sentences=decode_sentences,
-        model=open_model(store, model, device),
+        model=model,
+        device=device,
     )
     if as_json:
         print_json(_json(report))

@@ -1,8 +1,11 @@
 """The `knnmt` command."""
 
+import errno
+import io
 import os
 import sys
 import warnings
+from pathlib import Path
 
 import typer
 
@@ -23,6 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+_INTERRUPTED = 130  # typer's exit code after Ctrl-C
+
 for command in (build, fit, translate, evaluate, info):
     app.command()(command)
 
@@ -40,18 +45,42 @@ def run() -> None:
     """Entry point: what the user can mend is one sentence and exit code 2."""
     tune_allocator()
     warnings.showwarning = _show_warning  # type: ignore[assignment]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # as the input is, whatever the locale
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here a failure can still be told
     except KnnmtError as error:
-        note(f"knnmt: {error}")
+        note(f"knnmt: {_sentence(error)}")
         sys.exit(2)
-    except BrokenPipeError:
-        # whoever read our output has seen enough; the interpreter must not complain when it flushes
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read our output has seen enough
+        _abandon_output()
         sys.exit(1)
-    except KeyboardInterrupt:
-        note("knnmt: interrupted; what was committed before is kept")
-        sys.exit(130)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _abandon_output()
+        note("knnmt: The disk is full, so the output is cut short; make room and run the same command again.")
+        sys.exit(2)
+    except SystemExit as ending:
+        if ending.code == _INTERRUPTED:
+            note("knnmt: Interrupted; nothing of a store is lost, and a build that is run again goes on where it was.")
+        raise
+
+
+def _sentence(error: KnnmtError) -> str:
+    """With a capital letter, unless it begins with something the user typed, and a full stop."""
+    text = str(error)
+    if not text.startswith(tuple(str(Path(argument)) for argument in sys.argv[1:])):
+        text = text[:1].upper() + text[1:]
+    return text if text.endswith(".") else f"{text}."
+
+
+def _abandon_output() -> None:
+    """The interpreter must not complain when it flushes what nobody can take."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

@@ -53,7 +53,8 @@ def translate(
             if as_json:
                 print(json.dumps(explain(translator, translation), ensure_ascii=False))
             elif n_best > 1:
-                print("\n".join(f"{score:.4f}\t{text}" for text, score in translation.n_best))
+                # n lines for each line in, for an empty one too
+                print("\n".join(f"{score:.4f}\t{text}" for text, score in translation.n_best) or "\n" * (n_best - 1))
             else:
                 print(translation.text)
         sys.stdout.flush()

@@ -17,10 +17,13 @@ from knnmt.model import TranslationModel
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One translation of a sentence: its tokens, end of sentence included where there is one, and its score."""
+    """One translation of a sentence: its tokens, end of sentence included where there is one.
+
+    `score` is there when several are asked for: with it, `generate` keeps all scores of all steps, which is gigabytes.
+    """
 
     tokens: list[int]
-    score: float
+    score: float | None
 
 
 class _Limits:
@@ -85,7 +88,7 @@ class GenerateEngine:
             forced_bos_token_id=prefix[1] if len(prefix) > 1 else None,
             forced_eos_token_id=None,
             return_dict_in_generate=True,
-            output_scores=True,
+            output_scores=settings.n_best > 1,
         )
         memory = self.memory
         with hooked(model.hf, model.tap, memory, len(prefix) - 1) if memory else nullcontext():
@@ -99,7 +102,7 @@ class GenerateEngine:
         scores = getattr(output, "sequences_scores", None)
         n = settings.n_best
         rows = [self._cut(row, caps[i // n]) for i, row in enumerate(output.sequences.tolist())]
-        values = scores.tolist() if scores is not None else [float("nan")] * len(rows)
+        values = scores.tolist() if scores is not None else [None] * len(rows)
         hypotheses = [Hypothesis(row, value) for row, value in zip(rows, values, strict=True)]
         return [hypotheses[i * n : (i + 1) * n] for i in range(len(sources))]
 

@@ -34,7 +34,7 @@ class Translation:
 
     Attributes:
         text: the best translation
-        n_best: the n best texts with their scores, where the line is one sentence
+        n_best: the n best texts with their scores, where several were asked for and the line is one sentence
         sentences: of the line; none where it is empty
     """
 
@@ -141,7 +141,9 @@ class Translator:
 
     def _assemble(self, line: str, parts: list[tuple[list[int], list[Hypothesis]]]) -> Translation:
         texts = [self.model.codec.decode([h.tokens for h in found]) for _, found in parts]
-        n_best = [(text, h.score) for text, h in zip(texts[0], parts[0][1], strict=True)] if len(parts) == 1 else []
+        n_best = []
+        if len(parts) == 1:
+            n_best = [(text, h.score) for text, h in zip(texts[0], parts[0][1], strict=True) if h.score is not None]
         sentences = [Sentence(source, found[0].tokens) for source, found in parts]
         return Translation(line, self.splitter.join([best[0] for best in texts]), n_best, sentences)
 

@@ -1,6 +1,6 @@
 """The nearest stored pairs of a decoder state. Small stores are searched exactly, larger ones with an index."""
 
-from knnmt.search.build import build_index, needs_index
+from knnmt.search.build import build_index, kept_kind, needs_index
 from knnmt.search.config import IndexConfig
 from knnmt.search.engine import Engine
 from knnmt.search.engines import ENGINES
@@ -17,5 +17,6 @@ __all__ = [
     "Searcher",
     "build_index",
     "describe_index",
+    "kept_kind",
     "needs_index",
 ]

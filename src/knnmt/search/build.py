@@ -7,7 +7,7 @@ from pathlib import Path
 from knnmt.datastore import Segment, storage_errors
 from knnmt.datastore.files import write_json
 from knnmt.errors import StoreError
-from knnmt.search.config import CONFIG
+from knnmt.search.config import CONFIG, IndexConfig
 from knnmt.search.engines import ENGINES
 from knnmt.search.parameters import FLAT_PAIRS
 
@@ -37,6 +37,16 @@ def needs_index(segments: Sequence[Segment], covered: frozenset[str], kind: str 
     """
     _check(kind)
     return kind != "auto" or sum(len(segment) for segment in segments if segment.name not in covered) > FLAT_PAIRS
+
+
+def kept_kind(directory: Path | None, kind: str) -> str:
+    """The kind to build in place of the index in `directory`: for "auto" the one that was asked for when that was made.
+
+    So who once chose exact search, say, keeps it when the store grows.
+    """
+    if kind != "auto" or directory is None or not (directory / CONFIG).is_file():
+        return kind
+    return IndexConfig.read(directory).requested
 
 
 def _check(kind: str) -> None:

@@ -10,6 +10,7 @@ from knnmt.errors import StoreError
 
 CONFIG = "config.json"
 MEND = "remove that directory and run `knnmt build` on the store again, which makes the index anew"
+MISSING = "run `knnmt build` on the store again, which makes it anew"
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class IndexConfig:
         """Raises `StoreError` where there is none, or one that cannot be understood."""
         try:
             return cls.from_json(json.loads((directory / CONFIG).read_text(encoding="utf-8")))
+        except FileNotFoundError as error:
+            raise StoreError(f"the index in {directory} is missing; {MISSING}") from error
         except OSError as error:
             raise StoreError(f"the index in {directory} cannot be read ({error.strerror}); {MEND}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -32,6 +32,8 @@ def closest(pairs: Pairs, queries: Floats, candidates: Ids, k: int) -> tuple[Ids
     candidates = np.sort(candidates, axis=1)
     distances = squared_distances(pairs, queries, candidates)
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    missing = ((0, 0), (0, k - order.shape[1]))
-    ids = np.pad(np.take_along_axis(candidates, order, axis=1), missing, constant_values=-1)
-    return ids, np.pad(np.take_along_axis(distances, order, axis=1), missing, constant_values=np.inf)
+    ids, distances = np.take_along_axis(candidates, order, axis=1), np.take_along_axis(distances, order, axis=1)
+    if order.shape[1] < k:
+        missing = ((0, 0), (0, k - order.shape[1]))
+        return np.pad(ids, missing, constant_values=-1), np.pad(distances, missing, constant_values=np.inf)
+    return ids, distances

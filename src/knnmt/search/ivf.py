@@ -43,7 +43,7 @@ class IVF:
         except RuntimeError as error:
             raise StoreError(f"{directory / FILE} is damaged; {MEND}") from error
         if index.d != config.dim or index.ntotal != config.pairs or config.probes is None:
-            raise StoreError(f"the index in {directory} is not the one its {FILE} belongs to; {MEND}")
+            raise StoreError(f"{directory / FILE} is not what the config beside it says; {MEND}")
         return cls(index, config.probes, config.rescore)
 
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
@@ -64,10 +64,10 @@ class IVF:
     @classmethod
     def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:
         pairs = Pairs(segments)
-        lists = list_count(len(pairs))
+        lists = list_count(len(pairs), pairs.dim)
         centres = cluster(pairs, lists)
         index = _empty_index(centres, graph_links(lists))
-        add(index, pairs)
+        _add(index, pairs)
         try:
             faiss.write_index(index, str(directory / FILE))
         except RuntimeError as error:  # faiss knows no errno
@@ -105,7 +105,7 @@ def _empty_index(centres: Floats, links: int) -> Any:
     return index
 
 
-def add(index: Any, pairs: Pairs) -> None:
+def _add(index: Any, pairs: Pairs) -> None:
     with progress("Indexing", total=len(pairs), unit="pairs") as meter:
         for ids, keys in pairs.blocks(BLOCK_NUMBERS // pairs.dim):
             prefer_blas(pairs.dim)

@@ -19,20 +19,23 @@ PARALLEL_PRODUCTS = 1 << 32
 
 SEED = 1  # of every sample and of the clustering; in the index's config
 
-# Recall as DESIGN has it: so many stored keys as queries, at these depths; @16 has to reach 0.95. It is chosen a
-# little higher, because another sample of queries finds up to half a percent less.
+# Recall is measured at build with so many stored keys as queries, at these depths; @16 has to reach 0.95. The aim is
+# a little higher, because another sample of queries may find half a percent less.
 RECALL_QUERIES = 1_000
 RECALL_DEPTHS = (8, 16, 32)
 RECALL_AIM = 0.955
 
 RESCORES = (2, 3, 4, 6, 8, 12, 16)  # candidates for each neighbour wanted, cheapest first
-RESCORE_COST = 25  # codes that are scanned in the time that one candidate is rescored
+RESCORE_COST = 40  # codes that are scanned in the time that one candidate is rescored
 
 
-def list_count(pairs: int) -> int:
-    """Lists of an IVF index: the power of two near 4·√N; 32 pairs a list at least."""
+def list_count(pairs: int, dim: int) -> int:
+    """Lists of an IVF index: the power of two near 4·√N.
+
+    Fewer where the centres would take more than 12 bytes a pair; the codes and ids take d/8 + 16.
+    """
     wanted = 2 ** round(math.log2(4 * math.sqrt(pairs)))
-    return int(max(1, min(wanted, 1 << 18, pairs // 32)))
+    return int(max(1, min(wanted, 1 << 18, 12 * pairs // (4 * dim), pairs // 32)))
 
 
 def graph_links(lists: int) -> int:

@@ -77,12 +77,19 @@ class Searcher:
                 return ids, distances
             found = [engine.candidates(queries[pending], k, widen) for engine in self.engines]
             candidates = _drop(np.concatenate(found, axis=1), pending, len(queries), exclude)
-            ids[pending], distances[pending] = closest(self.pairs, queries[pending], candidates, k)
+            ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
             pending = pending[ids[pending, min(k, len(self.pairs)) - 1] < 0]
         if len(pending):
             candidates = nearest_allowed(self.pairs, queries, k, exclude)[pending]
-            ids[pending], distances[pending] = closest(self.pairs, queries[pending], candidates, k)
+            ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
         return ids, distances
+
+    def _closest(self, queries: Floats, candidates: Ids, k: int) -> tuple[Ids, Floats]:
+        try:
+            return closest(self.pairs, queries, candidates, k)
+        except IndexError as error:
+            message = f"the index in {self.store.index_directory} names pairs that the store does not have; {MEND}"
+            raise StoreError(message) from error
 
 
 def _drop(candidates: Ids, pending: Ids, rows: int, exclude: Exclude | None) -> Ids:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from knnmt.corpus import Corpus, Pair, pair_hash
 from knnmt.datastore import StagedSegment, Store, StoreWriter
-from knnmt.decoding import load_model, record_of
+from knnmt.decoding import record_of
 from knnmt.errors import ModelError
 from knnmt.model import TranslationModel
 from knnmt.progress import Meter, progress
@@ -71,8 +71,8 @@ def build_with_report(
     *,
     source_lang: str | None = None,
     target_lang: str | None = None,
-    source_prefix: str = "",
-    key_layer: str = "output",
+    source_prefix: str | None = None,
+    key_layer: str | None = None,
     origin: str | None = None,
     limit: int | None = None,
     index: str = "auto",
@@ -88,13 +88,16 @@ def build_with_report(
         model: directory, hub id or the bundled `de-en-small`; an existing store knows its own
         source_lang, target_lang: for multilingual models, as they spell them
         source_prefix: put before every source, for T5
-        key_layer: `output` or `ffn_input`
+        key_layer: `output`, as by default, or `ffn_input`
         origin: a name for where the pairs come from, in place of the file's
         limit: use only the first so many lines
         index: `auto`, `flat` (exact) or `ivf`
     """
+    needs_index((), frozenset(), index)  # a wrong name is told before anything runs
     if not isinstance(model, TranslationModel):
-        model = _model_for(Path(store), model, device, source_lang, target_lang, source_prefix, key_layer)
+        asked = {"source_lang": source_lang, "target_lang": target_lang}
+        asked |= {"source_prefix": source_prefix, "key_layer": key_layer}
+        model = _model_for(Path(store), model, device, {name: v for name, v in asked.items() if v is not None})
     pairs = Corpus(corpus, languages=model.codec.languages, origin=origin, limit=limit)
     summary = pairs.scan()  # checked whole before the model, which may take hours on it, sees the first sentence
     record = record_of(model)
@@ -121,27 +124,20 @@ def build_with_report(
         )
 
 
-def _model_for(
-    path: Path,
-    name: str | None,
-    device: str,
-    source_lang: str | None,
-    target_lang: str | None,
-    source_prefix: str,
-    key_layer: str,
-) -> TranslationModel:
-    if (path / "manifest.json").exists() and name is None:
-        return load_model(Store.open(path), device)
-    if name is None:
-        raise ModelError(f"{path} is a new store; say which model it is for with --model.")
-    return TranslationModel.load(
-        name,
-        device=device,
-        key_layer=key_layer,
-        source_lang=source_lang,
-        target_lang=target_lang,
-        source_prefix=source_prefix,
-    )
+def _model_for(path: Path, name: str | None, device: str, asked: dict[str, str]) -> TranslationModel:
+    """The model asked for; what an existing store knows of its own need not be said again."""
+    if not (path / "manifest.json").exists():
+        if name is None:
+            raise ModelError(f"{path} is a new store; say which model it is for with --model.")
+        return TranslationModel.load(name, device=device, **asked)
+    made_with = Store.open(path).model
+    known = {
+        "source_lang": made_with.source_lang,
+        "target_lang": made_with.target_lang,
+        "source_prefix": made_with.source_prefix,
+        "key_layer": made_with.key_layer,
+    }
+    return TranslationModel.load(name or made_with.id, device=device, **(known | asked))
 
 
 def _covered(store: Store | None) -> frozenset[str]:

@@ -92,7 +92,7 @@ def evaluate(
     comet: bool = False,
     comet_model: str | None = None,
     settings: Settings | None = None,
-    model: TranslationModel | None = None,
+    model: TranslationModel | str | None = None,
     device: str = "auto",
 ) -> Evaluation:
     """Translate test pairs with several methods and compare them.
@@ -103,6 +103,7 @@ def evaluate(
         methods: names of fitted combiners, and `base`; by default base and all that were fitted
         baseline: what the others are compared with; the first of the methods by default
         comet: ask the `comet-score` command too; `comet_model` names its model or checkpoint
+        model: the store's own, or where it is now if it was moved
 
     Example:
         knnmt.evaluate("memory", ["test.de", "test.en"], methods=["base", "vanilla"])

@@ -7,6 +7,7 @@ from typing import Any
 
 from knnmt.combiner import BASE, METHODS, Combiner
 from knnmt.datastore import Store, StoreWriter, storage_errors
+from knnmt.datastore.manifest import check_combiner_name
 from knnmt.decoding import Settings, Translator
 from knnmt.errors import MethodError
 from knnmt.evaluation import corpus_bleu
@@ -55,7 +56,7 @@ def fit(
     decode_best: int = 3,
     decode_sentences: int = 100,
     settings: Settings | None = None,
-    model: TranslationModel | None = None,
+    model: TranslationModel | str | None = None,
     device: str = "auto",
 ) -> FitReport:
     """Tune a method on dev pairs; it is kept in the store under `name`.
@@ -68,6 +69,7 @@ def fit(
         k: neighbours; by default tuned too
         decode_best: how many places of the grid are decoded and compared by BLEU; 0: likelihood decides
         decode_sentences: the first so many dev sentences are decoded
+        model: the store's own, or where it is now if it was moved
 
     Example:
         knnmt.fit("memory", ["dev.de", "dev.en"], method="vanilla")
@@ -77,8 +79,10 @@ def fit(
     name = name or method
     if name == BASE:
         raise MethodError(f"The name {BASE} is the model's own; choose another.")
+    check_combiner_name(name)
+    store = store if isinstance(store, Store) else Store.open(store)
+    ks = _neighbours(store, k)
     session = Session.open(store, corpus, limit=limit, model=model, device=device)
-    ks = _neighbours(session.store, k)
     features = collect_features(session.model, session.searcher, session.pairs, max(ks))
     grid = likelihood_grid(features, ks)
     bleu = _decode(session, best_few(grid, decode_best), decode_sentences, settings) if decode_best > 1 else []
@@ -103,7 +107,7 @@ def fit(
 
 def _neighbours(store: Store, k: int | None) -> list[int]:
     if k is not None and k < 1:
-        raise MethodError("K is at least 1.")
+        raise MethodError(f"K is {k}, which finds no neighbour; give 1 or more.")
     if k is not None and k > store.pairs:
         raise MethodError(f"K is {k}, but the store {store.path} holds only {store.pairs} pairs; lower --k.")
     return [k] if k is not None else [each for each in KS if each <= store.pairs] or [store.pairs]

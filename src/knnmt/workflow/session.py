@@ -30,14 +30,15 @@ class Session:
         corpus: Sequence[str | Path],
         *,
         limit: int | None = None,
-        model: TranslationModel | None = None,
+        model: TranslationModel | str | None = None,
         device: str = "auto",
     ) -> "Session":
+        """`model` is the store's own, or where it is now if it was moved."""
         store = store if isinstance(store, Store) else Store.open(store)
-        if model is None:
-            model = load_model(store, device)
-        else:
+        if isinstance(model, TranslationModel):
             check_binding(model, store)
+        else:
+            model = load_model(store, device, model)
         read = Corpus(corpus, languages=model.codec.languages, limit=limit)
         summary = read.scan()
         return cls(store, model, Searcher(store), list(read), summary)

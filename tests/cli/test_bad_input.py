@@ -1,0 +1,226 @@
+"""What the user can mend: one sentence on standard error, exit code 2, nothing on standard output, nothing lost."""
+
+import errno
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub.constants
+import pytest
+import safetensors.torch
+from transformers import GPT2Config
+
+from knnmt.combiner import Vanilla
+from knnmt.datastore import staging
+
+Run = Callable[..., Any]
+Snapshot = Callable[[Path], dict[str, str]]
+
+MEMORY = ("memory.de", "memory.en")
+
+
+@pytest.fixture
+def refused(run: Run, world: Path, snapshot: Snapshot) -> Callable[..., None]:
+    """Runs a command that must fail with a sentence that `expected` matches."""
+
+    def check(expected: str, *arguments: str, stdin: bytes = b"") -> None:
+        before = snapshot(world)
+        result = run(*arguments, stdin=stdin)
+        assert result.code == 2, result.err
+        assert result.out == ""
+        assert len(result.complaints) == 1, result.err
+        assert result.complaints[0].startswith("knnmt: ")
+        sentence = result.complaints[0].removeprefix("knnmt: ")
+        assert re.search(expected, sentence), sentence
+        assert sentence.endswith(".")
+        assert not sentence.endswith("..")
+        names = tuple(str(Path(argument)) for argument in arguments)
+        assert sentence.startswith(names) or not sentence[0].islower(), sentence
+        ours = sentence.partition("from the hub: ")[0]  # what follows is transformers' own
+        assert not re.search(r"\.\s+[A-Z]", ours), f"more than one sentence: {sentence}"
+        assert snapshot(world) == before, "something was written or lost"
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        (b"eins\nzwei\n", b"one\n", "^bad.de has 2 lines but bad.en has 1: each line of one must translate"),
+        (b"", b"", "^There is no sentence pair in bad.de, bad.en: give lines with text on both sides"),
+        (b"\n \n", b"one\ntwo\n", "no sentence pair"),
+        (b"eins\nf\xfcnf\n", b"one\nfive\n", "^Line 2 of bad.de is not valid UTF-8: convert the file to UTF-8"),
+        (None, b"one\n", "^bad.de does not exist: check the name"),
+    ],
+    ids=["different lengths", "empty", "blank", "latin-1", "missing"],
+)
+@pytest.mark.parametrize("command", ["build", "add", "fit", "evaluate"])
+def test_corpora(
+    refused: Callable[..., None],
+    world: Path,
+    model_name: str,
+    command: str,
+    source: bytes | None,
+    target: bytes,
+    expected: str,
+) -> None:
+    for name, content in (("bad.de", source), ("bad.en", target)):
+        if content is not None:
+            (world / name).write_bytes(content)
+    arguments = {
+        "build": ("build", "new/store", "bad.de", "bad.en", "--model", model_name),
+        "add": ("build", "store", "bad.de", "bad.en"),
+        "fit": ("fit", "store", "bad.de", "bad.en"),
+        "evaluate": ("evaluate", "store", "bad.de", "bad.en"),
+    }
+    refused(expected, *arguments[command])
+
+
+def test_one_text_file_alone(refused: Callable[..., None], model_name: str) -> None:
+    refused("^memory.de is plain text without a partner", "build", "new", "memory.de", "--model", model_name)
+
+
+def test_models(refused: Callable[..., None], world: Path, model_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    new = ("build", "new", *MEMORY)
+    refused("^new is a new store; say which model it is for with --model", *new)
+    refused("^There is no model directory ./gone; check the path", *new, "--model", "./gone")
+    refused("no directory here and could not be fetched from the hub", *new, "--model", "somebody/gone")
+    (world / "empty").mkdir()
+    refused("^empty is not a Hugging Face model directory .*; give a directory", *new, "--model", "empty")
+    GPT2Config(n_layer=1).save_pretrained(world / "gpt")
+    refused("^gpt is a gpt2 model without an encoder; give an encoder-decoder", *new, "--model", "gpt")
+    shutil.copytree(model_name, "broken")
+    (world / "broken/config.json").write_text("{")
+    refused("^The model broken could not be read", *new, "--model", "broken")
+    shutil.copy(Path(model_name, "config.json"), "broken")
+    (world / "broken/model.safetensors").unlink()
+    refused("^The model broken could not be read", *new, "--model", "broken")
+
+
+def test_a_store_made_with_another_model(refused: Callable[..., None], world: Path, model_name: str) -> None:
+    shutil.copytree(model_name, "other")
+    weights = safetensors.torch.load_file("other/model.safetensors")
+    name = next(name for name in weights if name.endswith("fc1.weight"))
+    safetensors.torch.save_file(weights | {name: weights[name] + 1}, "other/model.safetensors", {"format": "pt"})
+    expected = "^The store store was made with another model.* use "
+    refused(expected, "build", "store", *MEMORY, "--model", "other")
+    refused(expected, "fit", "store", "dev.de", "dev.en", "--model", "other")
+    refused(expected, "evaluate", "store", "test.de", "test.en", "--model", "other")
+    refused(expected, "translate", "store", "--model", "other", stdin=b"Der Hund.\n")
+    refused("made with key layer 'output', not 'ffn_input'", "build", "store", *MEMORY, "--key-layer", "ffn_input")
+
+
+EVERY_COMMAND = pytest.mark.parametrize(
+    "arguments",
+    [
+        ("build", "PLACE", *MEMORY),
+        ("fit", "PLACE", "dev.de", "dev.en"),
+        ("evaluate", "PLACE", "test.de", "test.en"),
+        ("translate", "PLACE"),
+        ("info", "PLACE"),
+        ("info", "PLACE", "--json"),
+    ],
+    ids=" ".join,
+)
+
+
+@EVERY_COMMAND
+def test_stores(refused: Callable[..., None], world: Path, model_name: str, arguments: tuple[str, ...]) -> None:
+    def refuse(expected: str, place: str) -> None:
+        command = [place if argument == "PLACE" else argument for argument in arguments]
+        refused(expected, *command, stdin=b"Der Hund.\n")
+
+    manifest = json.loads(Path("store/manifest.json").read_text())
+    for name, change in (("newer", {"format": 99}), ("moved", {"model": manifest["model"] | {"id": "/gone/model"}})):
+        shutil.copytree("store", name)
+        Path(name, "manifest.json").write_text(json.dumps(manifest | change))
+    refuse("^The store newer has format 99 and this knnmt reads up to 1; upgrade with", "newer")
+    shutil.copytree("store", "damaged")
+    os.truncate("damaged/manifest.json", 50)
+    refuse("^damaged/manifest.json is damaged; restore it", "damaged")
+    shutil.copytree("store", "short")
+    os.truncate("short/segments/000001/keys.npy", 500)
+    refuse("short/segments/000001", "short")
+    if arguments[0] != "info":
+        refuse("^There is no model directory /gone/model", "moved")
+    if arguments[0] != "build":
+        refuse("^There is no store at gone; make one with `knnmt build`", "gone")
+        refuse("^There is no store at memory.de; make one", "memory.de")
+        refuse("is not a store", ".")
+
+
+def test_a_place_where_no_store_can_be(refused: Callable[..., None], world: Path, model_name: str) -> None:
+    refused("^memory.de is a file; name a directory", "build", "memory.de", *MEMORY, "--model", model_name)
+    (world / "mine").mkdir()
+    (world / "mine/thesis.txt").write_text("dear")
+    for place in ("mine", "mine/", "./mine"):
+        refused("^mine is neither empty nor a store; choose another", "build", place, *MEMORY, "--model", model_name)
+
+
+def test_methods(refused: Callable[..., None]) -> None:
+    dev = ("dev.de", "dev.en")
+    refused(r"^K is 99999, but the store store holds only \d+ pairs; lower --k", "fit", "store", *dev, "--k", "99999")
+    refused("^There is no method magic; choose one of", "fit", "store", *dev, "--method", "magic")
+    refused("^The name base is the model's own; choose another", "fit", "store", *dev, "--name", "base")
+    refused("cannot name a combiner; use letters", "fit", "store", *dev, "--name", "../escape")
+    nothing = r"^Nothing named robust was fitted for the store store \(fitted: vanilla\); run"
+    refused(nothing, "translate", "store", "--method", "robust", stdin=b"Der Hund.\n")
+    refused(nothing, "evaluate", "store", *dev, "--methods", "base,robust")
+    refused(
+        "^The baseline vanilla is not among", "evaluate", "store", *dev, "--methods", "base", "--baseline", "vanilla"
+    )
+    refused(
+        "^A beam of 2 has no 3 best translations; raise --beam", "translate", "store", "--beam", "2", "--n-best", "3"
+    )
+    refused("^There is no index of kind 'tree'; choose one of", "build", "store", *MEMORY, "--index", "tree")
+    refused("^There is no device tpu9; use", "translate", "store", "--device", "tpu9")
+
+
+def test_standard_input_that_is_no_text(refused: Callable[..., None]) -> None:
+    refused("^Standard input is not UTF-8", "translate", "store", stdin=b"Der Hund.\nf\xfcnf\n")
+
+
+@pytest.mark.parametrize("place", ["store", "new/store"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk(
+    refused: Callable[..., None], model_name: str, monkeypatch: pytest.MonkeyPatch, place: str, code: int
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(staging, "write_block", full)
+        expected = rf"^Cannot write .*: {os.strerror(code)}; make room and run the same command again"
+        refused(expected, "build", place, *MEMORY, "--model", model_name)
+    monkeypatch.setattr(Vanilla, "save", full)
+    refused(expected, "fit", "store", "dev.de", "dev.en", "--decode-best", "0", "--k", "4")
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
+def test_a_read_only_directory(
+    refused: Callable[..., None], world: Path, model_name: str, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """Simulated: root, who runs tests in a container, may write anywhere."""
+    real_open, real_mkdir = os.open, os.mkdir
+
+    def open_to_read(path: object, flags: int, *rest: object, **names: object) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR) and not Path(str(path)).is_absolute():
+            raise OSError(code, os.strerror(code), str(path))
+        return real_open(path, flags, *rest, **names)  # type: ignore[arg-type]
+
+    def mkdir(path: object, *rest: object, **names: object) -> None:
+        if not Path(str(path)).is_absolute():
+            raise OSError(code, os.strerror(code), str(path))
+        real_mkdir(path, *rest, **names)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", open_to_read)
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    expected = rf"^Cannot write .*: {os.strerror(code)}; make .* writable or choose another directory"
+    refused(expected, "build", "store", *MEMORY)
+    refused(expected, "build", "new/store", *MEMORY, "--model", model_name)
+    refused(expected, "fit", "store", "dev.de", "dev.en", "--decode-best", "0", "--k", "4")

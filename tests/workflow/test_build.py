@@ -1,0 +1,262 @@
+"""The store a build makes against one made sentence by sentence; builds that are killed; what is left out."""
+
+import importlib
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from families import SENTENCES
+
+from knnmt.corpus import Corpus, Pair
+from knnmt.datastore import Store, StoreWriter
+from knnmt.errors import KnnmtError, ModelError, StoreError
+from knnmt.model import States, TranslationModel
+from knnmt.workflow import build, build_with_report
+
+module = importlib.import_module("knnmt.workflow.build")  # the package's `build` is the function
+
+WriteCorpus = Callable[..., list[Path]]
+TOO_LONG = ("Haus " * 400, "house")
+EMPTY = ("", "nothing")
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(model: TranslationModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several blocks of several batches from a few sentences."""
+    real = model.batches
+    monkeypatch.setattr(module, "BLOCK_TOKENS", 100)
+    monkeypatch.setattr(module, "_GULP", 3)
+    monkeypatch.setattr(model, "batches", lambda sources, targets: real(sources, targets, budget=90))
+
+
+class Killed(BaseException):
+    pass
+
+
+def kill_at_block(number: int, model: TranslationModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, blocks = model.batches, 0
+
+    def batches(sources: list[list[int]], targets: list[list[int]]) -> Iterator[States]:
+        nonlocal blocks
+        blocks += 1
+        for states in real(sources, targets):
+            yield states
+            if blocks == number:
+                raise Killed
+
+    monkeypatch.setattr(model, "batches", batches)
+
+
+def count_sentences(model: TranslationModel, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many sentences each call gives to the model."""
+    real, counts = model.batches, []
+
+    def batches(sources: list[list[int]], targets: list[list[int]]) -> Iterator[States]:
+        counts.append(len(sources))
+        return real(sources, targets)
+
+    monkeypatch.setattr(model, "batches", batches)
+    return counts
+
+
+def identity(store: Store) -> list[tuple[object, ...]]:
+    """Every pair with its provenance, in the store's order."""
+    rows = []
+    for segment in store.segments:
+        ids = (segment.number << 32) + np.arange(len(segment))
+        for place, value in zip(store.provenance(ids), segment.values.tolist(), strict=True):
+            rows.append((place.source, place.target, place.origin, place.line, place.position, value))
+    return rows
+
+
+@torch.inference_mode()
+def test_a_build_gives_what_sentence_by_sentence_gives(
+    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [*SENTENCES[:7], TOO_LONG, EMPTY, *SENTENCES[7:20], (" ", " "), *SENTENCES[20:30], TOO_LONG]
+    paths = write_corpus(lines)
+    counts = count_sentences(model, monkeypatch)
+    report = build_with_report(tmp_path / "store", paths, model)
+    assert (report.too_long, report.empty, report.known, report.resumed) == (2, 2, 0, 0)
+    assert report.sentences == report.store.sentences == sum(counts) == 30
+    assert len(counts) > 3, "several blocks"
+
+    (segment,) = report.store.segments
+    tokenizer, hf = model.codec.tokenizer, model.hf
+    kept = [(number, pair) for number, pair in enumerate(lines, start=1) if pair in SENTENCES]
+    row = 0
+    for sentence, (number, (source, target)) in enumerate(kept):
+        tokens = tokenizer(text_target=target).input_ids
+        output = hf(
+            input_ids=torch.tensor([tokenizer(source).input_ids]),
+            decoder_input_ids=torch.tensor([[hf.config.decoder_start_token_id, *tokens[:-1]]]),
+            output_hidden_states=True,
+        )
+        log_p = output.logits[0].double().log_softmax(1)
+        rows = slice(row, row + len(tokens))
+        np.testing.assert_allclose(segment.keys[rows], output.decoder_hidden_states[-1][0], rtol=2e-3, atol=2e-3)
+        assert segment.values[rows].tolist() == tokens
+        np.testing.assert_allclose(segment.confidence[rows], log_p[range(len(tokens)), tokens], atol=1e-4)
+        assert segment.sentence[rows].tolist() == [sentence] * len(tokens)
+        assert segment.position[rows].tolist() == list(range(len(tokens)))
+        for place in report.store.provenance((segment.number << 32) + np.arange(rows.start, rows.stop)):
+            assert (place.source, place.target, place.origin, place.line) == (source, target, str(paths[0]), number)
+        row += len(tokens)
+    assert row == len(segment) == report.pairs == report.store.pairs
+    assert report.store.verify() == []
+
+
+def test_adding_to_a_store(tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus) -> None:
+    first = build(tmp_path / "store", write_corpus(SENTENCES[:6], "first"), model.name, device="cpu")
+    before = identity(first)
+    source, target = SENTENCES[2]
+    known = [SENTENCES[0], (f"  {source.upper()}", target.replace(" ", "  "))]
+    paths = write_corpus([*SENTENCES[6:20], *known], "second")
+    report = build_with_report(tmp_path / "store", paths, origin="more", device="cpu")  # the model is the store's own
+    assert report.known == 2
+    assert report.sentences == 16
+    alone = build(tmp_path / "alone", paths, model, origin="more")
+    added = identity(alone)
+    assert {row[2] for row in added} == {"more"}
+    assert sorted(identity(report.store)) == sorted(before + added)
+    assert report.store.pairs == len(before) + report.pairs
+
+
+@pytest.mark.parametrize("adding", [False, True], ids=["first build", "adding"])
+@pytest.mark.parametrize("way", ["exception", "kill"])
+def test_a_killed_build_is_taken_up(
+    tmp_path: Path,
+    model: TranslationModel,
+    write_corpus: WriteCorpus,
+    monkeypatch: pytest.MonkeyPatch,
+    adding: bool,
+    way: str,
+) -> None:
+    paths = write_corpus([*SENTENCES[8:12], TOO_LONG, *SENTENCES[5:30], TOO_LONG])
+    before = None
+    for name in ("whole", "store"):
+        if adding:
+            before = build(tmp_path / name, write_corpus(SENTENCES[:8], "first"), model)
+    whole = build_with_report(tmp_path / "whole", paths, model)
+    with monkeypatch.context() as patch:
+        if way == "kill":  # which tidies nothing up
+            patch.setattr(StoreWriter, "_leave", lambda self: self._lock.release())
+        kill_at_block(3, model, patch)
+        passed = count_sentences(model, patch)
+        with pytest.raises(Killed):
+            build_with_report(tmp_path / "store", paths, model)
+    finished = sum(passed[:2])
+
+    if before is None:
+        with pytest.raises(StoreError, match="unfinished build; run the same"):
+            Store.open(tmp_path / "store")
+    else:
+        assert Store.open(tmp_path / "store").manifest == before.manifest
+    counts = count_sentences(model, monkeypatch)
+    report = build_with_report(tmp_path / "store", paths, model)
+    assert sum(counts) == whole.sentences - finished < whole.sentences, "finished blocks do not go through again"
+    assert report.store.manifest.segments == whole.store.manifest.segments
+    assert report.resumed > 0
+    figures = [(r.pairs, r.sentences, r.too_long, r.empty, r.known) for r in (whole, report)]
+    assert figures[0] == figures[1]
+    assert report.too_long == 2
+    assert report.known == (3 if adding else 0)
+    assert not (tmp_path / "store/staging").exists()
+
+
+def test_another_corpus_does_not_take_up_foreign_blocks(
+    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        kill_at_block(3, model, patch)
+        with pytest.raises(Killed):
+            build(tmp_path / "store", write_corpus(SENTENCES[:30]), model)
+    report = build_with_report(tmp_path / "store", write_corpus(SENTENCES[1:31]), model)
+    assert report.resumed == 0
+    assert [row[0] for row in identity(report.store)[:1]] == [SENTENCES[1][0]]
+    assert report.sentences == 30
+
+
+def test_the_corpus_is_streamed(
+    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a block is in the model, no more pairs than its own and the next few are alive."""
+    alive: weakref.WeakSet[Pair] = weakref.WeakSet()
+    most = 0
+
+    class Watched(Pair):  # a subclass without slots can be referred to weakly
+        pass
+
+    real_pairs, real_batches = Corpus.__iter__, model.batches
+
+    def pairs(self: Corpus) -> Iterator[Pair]:
+        for pair in real_pairs(self):
+            watched = Watched(pair.source, pair.target, pair.origin, pair.line)
+            alive.add(watched)
+            yield watched
+
+    def batches(sources: list[list[int]], targets: list[list[int]]) -> Iterator[States]:
+        nonlocal most
+        most = max(most, len(alive) - len(sources))
+        return real_batches(sources, targets)
+
+    monkeypatch.setattr(Corpus, "__iter__", pairs)
+    monkeypatch.setattr(model, "batches", batches)
+    report = build_with_report(tmp_path / "store", write_corpus([*SENTENCES, TOO_LONG, *SENTENCES]), model)
+    assert report.sentences == 2 * len(SENTENCES)
+    assert most <= module._GULP + 1
+
+
+def test_nothing_but_over_long_sentences(
+    tmp_path: Path, model: TranslationModel, store: Store, write_corpus: WriteCorpus
+) -> None:
+    paths = write_corpus([TOO_LONG] * 5)
+    with pytest.raises(StoreError, match="nothing to store"):
+        build(tmp_path / "new", paths, model)
+    assert not (tmp_path / "new").exists()
+    report = build_with_report(store.path, paths, model)
+    assert (report.too_long, report.pairs, report.sentences) == (5, 0, 0)
+    assert report.store.manifest == store.manifest
+
+
+def test_a_store_knows_its_key_layer(tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus) -> None:
+    paths = write_corpus(SENTENCES[:3])
+    build(tmp_path / "store", paths, model.name, key_layer="ffn_input", device="cpu")
+    more = write_corpus(SENTENCES[3:5], "more")
+    grown = build(tmp_path / "store", more, model.name, device="cpu")
+    assert grown.model.key_layer == "ffn_input"
+    assert grown.sentences == 5
+    with pytest.raises(StoreError, match="key layer 'ffn_input', not 'output'"):
+        build(tmp_path / "store", more, key_layer="output", device="cpu")
+    assert Store.open(tmp_path / "store").manifest == grown.manifest
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [({"index": "tree"}, StoreError), ({"key_layer": "middle"}, ModelError), ({"model": None}, ModelError)],
+)
+def test_a_wrong_option_is_told_before_anything_runs(
+    tmp_path: Path,
+    model: TranslationModel,
+    write_corpus: WriteCorpus,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, str],
+    error: type[KnnmtError],
+) -> None:
+    monkeypatch.setattr(TranslationModel, "batches", lambda *_: pytest.fail("the model runs"))
+    with pytest.raises(error):
+        build(tmp_path / "store", write_corpus(SENTENCES), **({"model": model.name} | options))  # type: ignore[arg-type]
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("kind", ["flat", "ivf"])
+def test_who_names_an_index_gets_it(
+    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, kind: str
+) -> None:
+    store = build(tmp_path / "store", write_corpus(SENTENCES), model, index=kind)
+    assert store.index_directory is not None
+    assert store.covered_segments() == {segment.name for segment in store.segments}
+    assert build(tmp_path / "auto", write_corpus(SENTENCES), model).index_directory is None

@@ -1,0 +1,150 @@
+"""What is chosen, what is kept, and what is refused before anything runs."""
+
+import errno
+import importlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from families import SENTENCES
+from worlds import make_store
+
+from knnmt.combiner import Combiner, Vanilla, load_combiner
+from knnmt.datastore import Store
+from knnmt.decoding import Settings
+from knnmt.errors import KnnmtError, MethodError, StoreError
+from knnmt.model import TranslationModel
+from knnmt.tuning.vanilla import KS, LAMBDAS, TEMPERATURES
+from knnmt.workflow import fit
+
+module = importlib.import_module("knnmt.workflow.fit")  # the package's `fit` is the function
+
+WriteCorpus = Callable[..., list[Path]]
+# some of the store's kind, so that neighbours help, and none of its sentences
+DEV = [(f"{source} Bitte.", target.replace(".", "!")) for source, target in SENTENCES[20:32]]
+
+
+@pytest.fixture
+def dev(write_corpus: WriteCorpus) -> list[Path]:
+    return write_corpus(DEV, "dev")
+
+
+def test_likelihood_chooses_the_best_of_the_grid(store: Store, model: TranslationModel, dev: list[Path]) -> None:
+    report = fit(store, dev, model=model, decode_best=0)
+    places = {(point.k, point.lam, point.temperature): point.nll for point in report.grid}
+    assert len(places) == len(KS) * len(LAMBDAS) * len(TEMPERATURES)
+    best = min(places, key=places.__getitem__)
+    assert report.combiner.options() == dict(zip(("k", "lambda", "temperature"), best, strict=True))
+    assert places[best] < sorted(places.values())[len(places) // 2] - 0.05, "the places differ"
+    assert report.nll == pytest.approx(places[best], abs=1e-5)
+    assert report.nll < report.base_nll
+    assert report.mean_lambda == pytest.approx(best[1])
+    assert report.bleu == []
+    assert report.leaked == 0
+    assert fit(store, dev, model=model, decode_best=0, k=8).combiner.k == 8
+
+
+def test_bleu_decides_among_the_best_few(
+    store: Store, model: TranslationModel, dev: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = iter([3.0, 9.0, 6.0])
+    decoded: list[list[str]] = []
+
+    def bleu(hypotheses: list[str], references: list[str]) -> float:
+        assert references == [target for _, target in DEV[:2]]
+        decoded.append(hypotheses)
+        return next(scores)
+
+    monkeypatch.setattr(module, "corpus_bleu", bleu)
+    settings = Settings(beam=1, max_length=6, split=False)
+    report = fit(store, dev, model=model, decode_best=3, decode_sentences=2, settings=settings)
+    assert [score for _, score in report.bleu] == [3.0, 9.0, 6.0]
+    assert report.combiner.options() == report.bleu[1][0].combiner().options()
+    assert report.grid[0] == report.bleu[0][0]
+    assert [len(lines) for lines in decoded] == [2, 2, 2]
+    assert len({point.lam for point, _ in report.bleu}) == 3
+
+
+def test_what_was_fitted_is_kept_in_the_store(store: Store, model: TranslationModel, dev: list[Path]) -> None:
+    first = fit(store, dev, model=model, decode_best=0, k=4)
+    second = fit(store.path, dev, model=model, decode_best=0, k=2, name="few", limit=3)
+    again = fit(store.path, dev, model=model, decode_best=0, k=8)
+    opened = Store.open(store.path)
+    assert opened.manifest == again.store.manifest
+    assert set(opened.combiners) == {"vanilla", "few"}
+    kept = {name: load_combiner(opened, name) for name in opened.combiners}
+    assert {name: combiner and combiner.options() for name, combiner in kept.items()} == {
+        "vanilla": again.combiner.options(),
+        "few": second.combiner.options(),
+    }
+    assert again.combiner.k == 8 != first.combiner.k
+    record = kept["few"].record  # type: ignore[union-attr]
+    assert record["nll"] == pytest.approx(second.nll)
+    assert record["dev_pairs"] == 3
+    assert (record["store"], record["model"]) == (store.fingerprint, store.model.fingerprint)
+    assert opened.fingerprint == store.fingerprint, "fitting does not change the pairs"
+
+
+def test_dev_sentences_that_are_in_the_store_are_counted(
+    store: Store, model: TranslationModel, write_corpus: WriteCorpus
+) -> None:
+    source = SENTENCES[12][0]
+    leaked = [(source.upper(), "any translation"), (f" {SENTENCES[30][0]} ", "another")]
+    report = fit(store, write_corpus([*leaked, *DEV[:3]]), model=model, decode_best=0)
+    assert report.leaked == 2
+
+
+def test_a_store_smaller_than_the_usual_k(tmp_path: Path, model: TranslationModel, dev: list[Path]) -> None:
+    store = make_store(tmp_path / "tiny", model, SENTENCES[22:23])
+    assert store.pairs < max(KS)
+    report = fit(store, dev, model=model, decode_best=0)
+    assert {point.k for point in report.grid} == {k for k in KS if k <= store.pairs}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"method": "magic"}, MethodError, "no method magic; choose one of .*vanilla"),
+        ({"name": "base"}, MethodError, "choose another"),
+        ({"name": "a/b"}, StoreError, "use letters, digits"),
+        ({"k": 0}, MethodError, "give 1 or more"),
+        ({"k": 100_000}, MethodError, r"K is 100000, but .* holds only \d+ pairs; lower --k"),
+    ],
+)
+def test_a_wrong_option_is_told_before_anything_runs(
+    store: Store,
+    dev: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, object],
+    error: type[KnnmtError],
+    sentence: str,
+) -> None:
+    monkeypatch.setattr(TranslationModel, "load", lambda *_, **__: pytest.fail("the model is loaded"))
+    with pytest.raises(error, match=sentence):
+        fit(store, dev, **options)  # type: ignore[arg-type]
+    assert Store.open(store.path).manifest == store.manifest
+
+
+def test_a_failed_fit_leaves_the_store_as_it_was(
+    store: Store, model: TranslationModel, dev: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = fit(store, dev, model=model, decode_best=0, k=4).store
+    files = sorted(store.path.rglob("*"))
+
+    def full(self: Combiner, directory: Path) -> None:
+        (directory / "config.json").write_text("{", encoding="utf-8")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Vanilla, "save", full)
+    with pytest.raises(StoreError, match="make room"):
+        fit(store.path, dev, model=model, decode_best=0, k=2)
+    assert Store.open(store.path).manifest == before.manifest
+    assert sorted(store.path.rglob("*")) == files
+
+
+def test_a_store_of_another_model_is_refused(store: Store, model: TranslationModel, dev: list[Path]) -> None:
+    other = TranslationModel.load(model.name, device="cpu")
+    other.hf.model.decoder.layers[0].fc1.weight.data += 1
+    with pytest.raises(StoreError, match="made with another model"):
+        fit(store, dev, model=other)

@@ -1,0 +1,35 @@
+"""What a store holds, in the form that programs rely on."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from families import SENTENCES
+
+from knnmt.datastore import Store
+from knnmt.model import TranslationModel
+from knnmt.workflow import fit, info
+
+
+def test_the_form_that_programs_rely_on(
+    store: Store, model: TranslationModel, write_corpus: Callable[..., list[Path]]
+) -> None:
+    dev = write_corpus(SENTENCES[:3], "dev")
+    for name, k in (("wide", 8), (None, 4)):
+        fit(store.path, dev, model=model, decode_best=0, k=k, name=name)
+    value = json.loads(json.dumps(info(store.path), allow_nan=False))
+    assert value == json.loads(json.dumps(info(Store.open(store.path))))
+    assert value["pairs"] == store.pairs
+    assert value["sentences"] == store.sentences == len(SENTENCES[10:])
+    assert value["dim"] == store.dim
+    assert value["model"]["fingerprint"] == store.model.fingerprint
+    assert value["bytes"]["keys"] >= store.pairs * store.dim * 2
+    files = [path for path in store.path.rglob("*") if path.is_file() and path.name not in ("manifest.json", "lock")]
+    assert sum(value["bytes"].values()) == sum(path.stat().st_size for path in files)
+    assert value["search"]["engine"] == "faiss"
+    assert value["search"]["index"] == "Flat"
+    assert value["search"]["recall"]["16"] == 1
+    assert [(combiner["name"], combiner["method"], combiner["k"]) for combiner in value["combiners"]] == [
+        ("vanilla", "vanilla", 4),
+        ("wide", "vanilla", 8),
+    ]
