@@ -1,7 +1,9 @@
 """A store is bound to the model it was made with."""
 
+from pathlib import Path
+
 from knnmt.datastore import ModelRecord, Store
-from knnmt.errors import StoreError
+from knnmt.errors import ModelError, StoreError
 from knnmt.model import TranslationModel
 
 
@@ -40,6 +42,8 @@ def check_binding(model: TranslationModel, store: Store) -> None:
 def load_model(store: Store, device: str = "auto", name: str | None = None) -> TranslationModel:
     """The model a store was made with, by the name it was made with unless another is given."""
     record = store.model
+    if name is None and Path(record.id).is_absolute() and not Path(record.id).is_dir():
+        raise ModelError(f"The store's model is no longer in {record.id}; say where it is now with --model.")
     model = TranslationModel.load(
         name or record.id,
         device=device,

@@ -18,6 +18,8 @@ _TOP = 5  # choices shown of the model, and of the neighbours
 def explain(translator: Translator, translation: Translation) -> dict[str, Any]:
     """Every token of a translation with λ, the model's and the neighbours' choices, and where they come from."""
     answer: dict[str, Any] = {"source": translation.source, "translation": translation.text, "tokens": []}
+    if translation.n_best:
+        answer["n_best"] = [{"translation": text, "score": score} for text, score in translation.n_best]
     if not translation.sentences:
         return answer
     model = translator.model
@@ -25,8 +27,7 @@ def explain(translator: Translator, translation: Translation) -> dict[str, Any]:
     states = model.teacher_forced(sources, [sentence.target for sentence in translation.sentences])
     logits = model.logits(states.hidden).float()
     log_p = logits.log_softmax(1)
-    for row in _rows(translator, states, logits, log_p):
-        answer["tokens"].append(row)
+    answer["tokens"] = _rows(translator, states, logits, log_p)
     return answer
 
 

@@ -80,7 +80,7 @@ class GenerateEngine:
             do_sample=False,
             num_beams=settings.beam,
             num_return_sequences=settings.n_best,
-            length_penalty=settings.length_penalty,
+            length_penalty=settings.length_penalty if settings.beam > 1 else 1.0,  # greedy search knows none
             early_stopping=False,
             max_length=max(caps),
             max_new_tokens=None,

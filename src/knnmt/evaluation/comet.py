@@ -31,14 +31,7 @@ def comet_scores(
     check_parallel(hypotheses, references)
     if len(sources) != len(references):
         raise EvaluationError(f"There are {len(sources)} sources for {len(references)} references: give one for each.")
-    command = shutil.which(COMMAND)
-    if command is None:
-        raise EvaluationError(
-            f"COMET needs the command {COMMAND}, which is not on the PATH: install unbabel-comet in an environment "
-            "of its own, with `pipx install unbabel-comet` for example."
-        )
-    if model is not None and model.endswith(".ckpt") and not Path(model).is_file():
-        raise EvaluationError(f"The COMET checkpoint {model} does not exist: check its path.")
+    command = find_comet(model)
     try:
         with TemporaryDirectory(prefix="knnmt-comet-") as directory:
             return _run(command, Path(directory), sources, hypotheses, references, model)
@@ -47,6 +40,19 @@ def comet_scores(
             f"{command} cannot be run on temporary files ({error.strerror}): "
             "make room for them, or install unbabel-comet anew."
         ) from error
+
+
+def find_comet(model: str | None = None) -> str:
+    """The path of the command, after checking that it is there, and the checkpoint too."""
+    command = shutil.which(COMMAND)
+    if command is None:
+        raise EvaluationError(
+            f"COMET needs the command {COMMAND}, which is not on the PATH: install unbabel-comet in an environment "
+            "of its own, with `pipx install unbabel-comet` for example."
+        )
+    if model is not None and model.endswith(".ckpt") and not Path(model).is_file():
+        raise EvaluationError(f"The COMET checkpoint {model} does not exist: check its path.")
+    return command
 
 
 def _run(

@@ -53,18 +53,20 @@ def load_pretrained(name: str, device: str = "auto") -> tuple[Any, Any]:
         raise
     except Exception as error:  # transformers raises whatever its parts raise
         where = "could not be read" if local else "is no directory here and could not be fetched from the hub"
-        reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"The model {name} {where}: {reason}") from error
-    return model.to(_device(device)).eval(), tokenizer
+        reason = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:300]  # transformers gives a page of advice
+        raise ModelError(
+            f"The model {name} {where} ({reason}); check its name, or give a complete directory."
+        ) from error
+    return _moved(model, device).eval(), tokenizer
 
 
-def _device(name: str) -> torch.device:
-    if name != "auto":
-        try:
-            return torch.device(name)
-        except RuntimeError as error:
-            raise ModelError(f"There is no device {name}; use auto, cpu, cuda or cuda:0.") from error
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def _moved(model: Any, device: str) -> Any:
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError) as error:  # a name torch does not know; CUDA that is not there
+        raise ModelError(f"There is no device {device} here; use auto, cpu, cuda or cuda:0.") from error
 
 
 @contextmanager

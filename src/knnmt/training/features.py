@@ -8,6 +8,7 @@ from torch import Tensor
 
 from knnmt.combiner import Combiner, Observation, mixture_log_p, observe
 from knnmt.corpus import Pair
+from knnmt.errors import CorpusError
 from knnmt.model import TranslationModel
 from knnmt.progress import progress
 from knnmt.search import Searcher
@@ -83,6 +84,8 @@ def collect_features(
     targets = model.codec.encode_targets([pair.target for pair in pairs])
     limit = model.codec.max_length
     kept = [i for i in range(len(pairs)) if max(len(sources[i]), len(targets[i])) <= limit]
+    if not kept:
+        raise CorpusError(f"Every sentence of the corpus is longer than the model's {limit} tokens; give shorter ones.")
     observations: list[Observation] = []
     tokens: list[Tensor] = []
     log_p: list[Tensor] = []

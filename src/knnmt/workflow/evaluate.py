@@ -10,7 +10,7 @@ from knnmt.combiner import BASE, load_combiner
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator
 from knnmt.errors import EvaluationError
-from knnmt.evaluation import Scores, comet_scores, score_systems
+from knnmt.evaluation import Scores, comet_scores, find_comet, score_systems
 from knnmt.model import TranslationModel
 from knnmt.training import Features, collect_features
 from knnmt.workflow.session import Session
@@ -113,7 +113,11 @@ def evaluate(
     baseline = baseline or methods[0]
     if baseline not in methods:
         raise EvaluationError(f"The baseline {baseline} is not among the methods {', '.join(methods)}; add it.")
-    combiners = {name: load_combiner(store, name) for name in methods}  # a wrong name is told before anything runs
+    # what is wrong with the question is told before anything runs
+    combiners = {name: load_combiner(store, name) for name in methods}
+    asked = comet or comet_model is not None
+    if asked:
+        find_comet(comet_model)
     session = Session.open(store, corpus, limit=limit, model=model, device=device)
     k = max((combiner.k for combiner in combiners.values() if combiner), default=1)
     top = max((combiner.top for combiner in combiners.values() if combiner), default=0)
@@ -124,7 +128,6 @@ def evaluate(
     hypotheses = {name: run.translations for name, run in runs.items()}
     leaked = session.in_store()
     sources = [pair.source for pair in session.pairs]
-    asked = comet or comet_model is not None
     return Evaluation(
         runs=runs,
         scores=score_systems(hypotheses, references, baseline),
