@@ -34,7 +34,6 @@ def translate(
 
     from knnmt.cli.threads import use_threads
     from knnmt.decoding import Settings, Translator, explain
-    from knnmt.workflow.session import open_model
 
     use_threads(threads)
     settings = Settings(
@@ -45,7 +44,7 @@ def translate(
         batch_size=batch_size,
         split=not no_split and n_best == 1,
     )
-    translator = Translator(store, method, settings=settings, model=open_model(store, model, device))
+    translator = Translator(store, method, settings=settings, model=model, device=device)
     note(translator.signature)
     # whole blocks, so that batches are of like length; a pipe that never ends still gets its answers
     while lines := read_lines(16 * batch_size):

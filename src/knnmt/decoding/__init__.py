@@ -1,7 +1,7 @@
 """Translation: the memory inside the model, beam search, lines in and out."""
 
 from knnmt.decoding.attach import attach
-from knnmt.decoding.binding import check_binding, load_model, record_of
+from knnmt.decoding.binding import check_binding, load_model, load_recorded, record_of
 from knnmt.decoding.explain import explain
 from knnmt.decoding.generation import GenerateEngine, Hypothesis
 from knnmt.decoding.memory import Memory
@@ -19,5 +19,6 @@ __all__ = [
     "check_binding",
     "explain",
     "load_model",
+    "load_recorded",
     "record_of",
 ]

@@ -39,18 +39,21 @@ def check_binding(model: TranslationModel, store: Store) -> None:
             )
 
 
-def load_model(store: Store, device: str = "auto", name: str | None = None) -> TranslationModel:
-    """The model a store was made with, by the name it was made with unless another is given."""
-    record = store.model
+def load_recorded(record: ModelRecord, device: str = "auto", name: str | None = None, **asked: str) -> TranslationModel:
+    """The model of a record, by the name it has there unless another is given; `asked` wins over the record."""
     if name is None and Path(record.id).is_absolute() and not Path(record.id).is_dir():
         raise ModelError(f"The store's model is no longer in {record.id}; say where it is now with --model.")
-    model = TranslationModel.load(
-        name or record.id,
-        device=device,
-        key_layer=record.key_layer,
-        source_lang=record.source_lang,
-        target_lang=record.target_lang,
-        source_prefix=record.source_prefix,
-    )
+    known = {
+        "key_layer": record.key_layer,
+        "source_lang": record.source_lang,
+        "target_lang": record.target_lang,
+        "source_prefix": record.source_prefix,
+    }
+    return TranslationModel.load(name or record.id, device=device, **(known | asked))
+
+
+def load_model(store: Store, device: str = "auto", name: str | None = None) -> TranslationModel:
+    """The model a store was made with, from where it is now if `name` says so."""
+    model = load_recorded(store.model, device, name)
     check_binding(model, store)
     return model

@@ -55,7 +55,8 @@ class Translator:
     Args:
         store: a store or its directory
         method: the name of a fitted combiner, or `base`, or a combiner; by default the best that was fitted
-        model, searcher: to share with other translators of the same store
+        model: the store's, to share it, or where it is now if it was moved
+        searcher: to share with other translators of the same store
         settings: beam search's
 
     Example:
@@ -68,7 +69,7 @@ class Translator:
         method: str | Combiner | None = None,
         *,
         settings: Settings | None = None,
-        model: TranslationModel | None = None,
+        model: TranslationModel | str | None = None,
         searcher: Searcher | None = None,
         device: str = "auto",
     ) -> None:
@@ -82,9 +83,9 @@ class Translator:
                 f"run `knnmt fit {self.store.path} DEV` first.",
                 stacklevel=2,
             )
-        self.model = model or load_model(self.store, device)
-        if model is not None:
+        if isinstance(model, TranslationModel):
             check_binding(model, self.store)
+        self.model = model if isinstance(model, TranslationModel) else load_model(self.store, device, model)
         if combiner is not None and combiner.k > self.store.pairs:
             raise MethodError(
                 f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}."

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from knnmt.corpus import Corpus, Pair, pair_hash
 from knnmt.datastore import StagedSegment, Store, StoreWriter
-from knnmt.decoding import record_of
+from knnmt.decoding import load_recorded, record_of
 from knnmt.errors import ModelError
 from knnmt.model import TranslationModel
 from knnmt.progress import Meter, progress
@@ -130,14 +130,7 @@ def _model_for(path: Path, name: str | None, device: str, asked: dict[str, str])
         if name is None:
             raise ModelError(f"{path} is a new store; say which model it is for with --model.")
         return TranslationModel.load(name, device=device, **asked)
-    made_with = Store.open(path).model
-    known = {
-        "source_lang": made_with.source_lang,
-        "target_lang": made_with.target_lang,
-        "source_prefix": made_with.source_prefix,
-        "key_layer": made_with.key_layer,
-    }
-    return TranslationModel.load(name or made_with.id, device=device, **(known | asked))
+    return load_recorded(Store.open(path).model, device, name, **asked)
 
 
 def _covered(store: Store | None) -> frozenset[str]:

@@ -47,9 +47,3 @@ class Session:
         """For each pair, whether its source, normalised, is among the store's."""
         hashes = np.array([text_hash(pair.source) for pair in self.pairs], dtype=np.uint64)
         return [bool(found) for found in self.store.contains(hashes, "source")]
-
-
-def open_model(store: Store | str | Path, name: str | None, device: str = "auto") -> TranslationModel:
-    """A store's model, from where it is now if `name` says so."""
-    store = store if isinstance(store, Store) else Store.open(store)
-    return load_model(store, device, name)
