@@ -33,8 +33,9 @@ class Meter:
         self.done += steps
         self.units += units
 
-    def note(self, text: str) -> None:
-        """A few words shown behind the rate: a loss, say."""
+    def skip(self, steps: float) -> None:
+        """Steps that were done before; they say nothing of how long the rest takes."""
+        self.done += steps
 
 
 class _Rate(ProgressColumn):
@@ -45,21 +46,22 @@ class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         elapsed = task.elapsed or 0.0
         rate = task.fields["units"] / elapsed if elapsed > 0 else 0.0
-        return Text(f"{rate:,.0f} {self.unit}/s {task.fields['note']}".rstrip(), style="cyan")
+        return Text(f"{rate:,.0f} {self.unit}/s", style="cyan")
 
 
 class _Bar(Meter):
     def __init__(self, progress: Progress, title: str, total: float | None) -> None:
         super().__init__()
         self.progress = progress
-        self.task = progress.add_task(title, total=total, units=0.0, note="")
+        self.task = progress.add_task(title, total=total, units=0.0)
 
     def advance(self, steps: float = 1, units: float = 0) -> None:
         super().advance(steps, units)
         self.progress.update(self.task, advance=steps, units=self.units)
 
-    def note(self, text: str) -> None:
-        self.progress.update(self.task, note=text)
+    def skip(self, steps: float) -> None:
+        super().skip(steps)
+        self.progress.reset(self.task, completed=int(self.done))
 
 
 class _Lines(Meter):
@@ -67,7 +69,7 @@ class _Lines(Meter):
         super().__init__()
         self.title, self.total, self.unit = title, total, unit
         self.started = self.last = time.monotonic()
-        self.text = ""
+        self.skipped = 0.0
 
     def advance(self, steps: float = 1, units: float = 0) -> None:
         super().advance(steps, units)
@@ -75,17 +77,18 @@ class _Lines(Meter):
             self.last = time.monotonic()
             self.line()
 
-    def note(self, text: str) -> None:
-        self.text = text
+    def skip(self, steps: float) -> None:
+        super().skip(steps)
+        self.skipped += steps
 
     def line(self) -> None:
         elapsed = max(time.monotonic() - self.started, 1e-9)
         of = f" of {self.total:,.0f}" if self.total is not None else ""
         left = ""
-        if self.total and self.done:
-            left = f", {max(self.total - self.done, 0) * elapsed / self.done:,.0f} s left"
+        if self.total and self.done > self.skipped:
+            left = f", {max(self.total - self.done, 0) * elapsed / (self.done - self.skipped):,.0f} s left"
         rate = f"{self.units / elapsed:,.0f} {self.unit}/s"
-        print(f"{self.title}: {self.done:,.0f}{of}, {rate}{left} {self.text}".rstrip(), file=sys.stderr)
+        print(f"{self.title}: {self.done:,.0f}{of}, {rate}{left}", file=sys.stderr)
 
 
 @contextmanager

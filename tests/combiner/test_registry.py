@@ -40,3 +40,12 @@ def test_saved_and_loaded_it_is_the_same(tmp_path: Path, family_directory: Calla
 def test_impossible_options(options: tuple[int, float, float]) -> None:
     with pytest.raises(MethodError):
         Vanilla(*options)
+
+
+def test_a_fit_under_any_name_is_found(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
+    store = make_store(tmp_path / "store", load("marian", family_directory("marian")))
+    store = keep(store, "mine", Vanilla(4, 0.1, 1.0))
+    assert default_name(store) == "mine"
+    (store.combiners["mine"] / "config.json").write_text("{}")
+    with pytest.raises(MethodError, match="fit it again"):
+        load_combiner(store, "mine")

@@ -31,7 +31,7 @@ def world(
     store = make_store(tmp_path / "store", ours)
     with StoreWriter(store.path, store.model) as writer:
         place = writer.new_directory("combiners", "vanilla")
-        Vanilla(4, 0.6, 10.0).save(place)
+        Vanilla(4, 0.9, 10.0).save(place)
         store = writer.commit(combiner=("vanilla", place))
     tokenizer = AutoTokenizer.from_pretrained(directory)
     model = AutoModelForSeq2SeqLM.from_pretrained(directory, dtype=torch.float32).eval()
@@ -62,7 +62,7 @@ def test_greedy_decoding_agrees_with_loops(world: tuple[Any, Any, Store, Transla
     options = inputs(model, tokenizer, ours) | {"num_beams": 1}
     prefix = list(ours.codec.prefix)
     expected = greedy(
-        Dense(ours, store, k=4, lam=0.6, temperature=10.0), options["input_ids"][0].tolist(), 12 - len(prefix)
+        Dense(ours, store, k=4, lam=0.9, temperature=10.0), options["input_ids"][0].tolist(), 12 - len(prefix)
     )
     if strategy == "uncached":
         options["use_cache"] = False
@@ -97,7 +97,7 @@ def test_sampling_draws_from_the_mixture(world: tuple[Any, Any, Store, Translati
             bad_words_ids=None,
             early_stopping=False,
         )
-    dense = Dense(ours, store, k=4, lam=0.6, temperature=10.0)
+    dense = Dense(ours, store, k=4, lam=0.9, temperature=10.0)
     dense.model.hf.generation_config.bad_words_ids = None
     dense.model.hf.generation_config.renormalize_logits = False
     row = output.sequences[0].tolist()
@@ -134,7 +134,7 @@ def test_a_forward_pass_gives_the_mixture_too(world: tuple[Any, Any, Store, Tran
     source = ours.codec.encode_sources([SOURCE])
     target = ours.codec.encode_targets([SENTENCES[-2][1]])[0]
     decoder_input = torch.tensor([[*ours.codec.prefix, *target[:-1]]])
-    dense = Dense(ours, store, k=4, lam=0.6, temperature=10.0)
+    dense = Dense(ours, store, k=4, lam=0.9, temperature=10.0)
     ours.hf.generation_config.bad_words_ids = None
     with attach(model, tokenizer, store), torch.no_grad():
         output = model(input_ids=torch.tensor(source), decoder_input_ids=decoder_input, return_dict=True)
@@ -167,3 +167,33 @@ def test_nothing_fitted(world: tuple[Any, Any, Store, TranslationModel], tmp_pat
     bare = make_store(tmp_path / "bare", ours)
     with pytest.raises(MethodError, match="Nothing was fitted"), attach(model, tokenizer, bare):
         pass
+
+
+@pytest.mark.parametrize("world", ["nllb"], indirect=True)
+def test_a_tuple_with_a_cache_is_mixed_too(world: tuple[Any, Any, Store, TranslationModel]) -> None:
+    """The position of a call with one token is known from the cache, which a tuple has somewhere."""
+    model, tokenizer, store, ours = world
+    source = torch.tensor(ours.codec.encode_sources([SOURCE]))
+    with attach(model, tokenizer, store), torch.no_grad():
+        start = model(input_ids=source, decoder_input_ids=torch.tensor([[ours.codec.prefix[0]]]), use_cache=True)
+        options = {"input_ids": source, "decoder_input_ids": torch.tensor([[ours.codec.prefix[1]]]), "use_cache": True}
+        cache = start.past_key_values
+        as_tuple = model(**options, past_key_values=cache, return_dict=False)
+    expected = Dense(ours, store, k=4, lam=0.9, temperature=10.0).log_p(source[0].tolist(), [])
+    np.testing.assert_allclose(as_tuple[0][0, -1].softmax(0).numpy(), np.exp(expected), atol=1e-4)
+
+
+@pytest.mark.parametrize("world", ["marian"], indirect=True)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_copy_in_half_precision(world: tuple[Any, Any, Store, TranslationModel], dtype: torch.dtype) -> None:
+    """fp16 is the same model to its fingerprint; bf16 rounds its weights and is told apart, not called broken."""
+    model, tokenizer, store, ours = world
+    model.to(dtype)
+    options = inputs(model, tokenizer, ours) | {"num_beams": 1}
+    if dtype == torch.bfloat16:
+        with pytest.raises(StoreError, match="another model"), attach(model, tokenizer, store):
+            pass
+        return
+    with attach(model, tokenizer, store):
+        with_memory = model.generate(**options)
+    assert not torch.equal(with_memory, model.generate(**options))

@@ -10,7 +10,7 @@ from worlds import load, make_store
 from knnmt.combiner import Vanilla
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator, explain
-from knnmt.decoding.splitting import Splitter, language_of
+from knnmt.decoding.splitting import Splitter
 from knnmt.errors import MethodError
 from knnmt.model import TranslationModel
 
@@ -61,7 +61,6 @@ def test_sentences_of_a_line() -> None:
     ]
     assert splitter.split("  ") == []
     assert splitter.join(["a", "b"]) == "ab"
-    assert [language_of(code) for code in ("de_DE", "deu_Latn", "fr", None)] == ["de", "de", "fr", "en"]
 
 
 def test_over_long_input_is_a_warning(store: Store, model: TranslationModel) -> None:
@@ -98,7 +97,17 @@ def test_more_neighbours_than_pairs(store: Store, model: TranslationModel) -> No
 
 def test_signature_names_what_matters(store: Store, model: TranslationModel) -> None:
     signature = translator(store, model).signature
-    for part in ("method:vanilla", "beam:2", "lp:0.6", "maxlen:1.2x+10", "k:4", "split:yes", store.fingerprint[:8]):
+    for part in (
+        "method:vanilla",
+        "beam:2",
+        "lp:0.6",
+        "maxlen:1.2x+10",
+        "k:4",
+        "lambda:0.5",
+        "temperature:10.0",
+        "split:yes",
+        store.fingerprint[:8],
+    ):
         assert part in signature
 
 

@@ -102,3 +102,22 @@ def test_the_bundled_model_is_found_by_name() -> None:
     model = TranslationModel.load("de-en-small", device="cpu")
     assert (model.name, model.codec.source_lang, model.codec.target_lang) == ("de-en-small", "de", "en")
     assert model.dim == 256
+
+
+@pytest.mark.parametrize("family", ["nllb", "mbart50", "mbart-cc25"])
+def test_an_ordinary_piece_is_no_language(family: str, family_directory: Callable[[str], Path]) -> None:
+    model, tokenizer = load_pretrained(str(family_directory(family)), "cpu")
+    piece = next(token for token in tokenizer.get_vocab() if token.isalpha() and token.isascii())
+    with pytest.raises(ModelError, match=f"does not know the language {piece}"):
+        Codec(model, tokenizer, LANGUAGES[family][0], piece)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_target_of_the_greatest_length_fits(family: str, family_directory: Callable[[str], Path]) -> None:
+    model = TranslationModel.load(
+        str(family_directory(family)), source_lang=LANGUAGES[family][0], target_lang=LANGUAGES[family][1], device="cpu"
+    )
+    token = model.codec.encode_targets(["Restart the service."])[0][0]
+    target = [token] * (model.codec.max_length - 1) + [model.codec.eos]
+    states = model.teacher_forced(model.codec.encode_sources(["Haus"]), [target])
+    assert len(states.keys) == model.codec.max_length

@@ -93,5 +93,7 @@ def _show(result: "Evaluation") -> None:
     out.print(table)
     if result.leaked:
         note(f"warning: {result.leaked:,} test sentences are in the store; “unseen” leaves them out.")
+    if result.skipped:
+        note(f"warning: {result.skipped:,} test sentences are longer than the model takes: cut, and not in NLL and λ.")
     for signature in [*result.scores.signatures.values(), *(run.signature for run in result.runs.values())]:
         out.print(signature, style="dim", markup=False, soft_wrap=True)

@@ -55,6 +55,8 @@ def fit(
     _show(report)
     if report.leaked:
         note(f"warning: {report.leaked:,} dev sentences are in the store, so it is trusted too much; leave them out.")
+    if report.skipped:
+        note(f"warning: {report.skipped:,} dev sentences are longer than the model takes and were left out.")
     note(f"next: knnmt translate {store} < FILE")
 
 
@@ -69,6 +71,7 @@ def _json(report: "FitReport") -> dict[str, object]:
         "gold_in_k": report.gold_in_k,
         "median_nearest": report.median_nearest,
         "leaked": report.leaked,
+        "skipped": report.skipped,
         "grid": [{"k": p.k, "lambda": p.lam, "temperature": p.temperature, "nll": p.nll} for p in report.grid],
         "bleu": [{"k": p.k, "lambda": p.lam, "temperature": p.temperature, "bleu": score} for p, score in report.bleu],
     }

@@ -42,11 +42,11 @@ def translate(
         max_length=max_length,
         n_best=n_best,
         batch_size=batch_size,
-        split=not no_split and n_best == 1,
+        split=not no_split,
     )
     translator = Translator(store, method, settings=settings, model=model, device=device)
     note(translator.signature)
-    # whole blocks, so that batches are of like length; a pipe that never ends still gets its answers
+    # whole blocks, so that batches are of like length; a pipe that never ends gets its answers block by block
     while lines := read_lines(16 * batch_size):
         for translation in translator.run(lines):
             if as_json:

@@ -59,5 +59,12 @@ def read_config(directory: Path) -> dict[str, Any]:
     try:
         config: dict[str, Any] = json.loads((directory / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise MethodError(f"The combiner in {directory} cannot be read; fit it again.") from error
+        raise damaged(directory) from error
+    if "method" not in config:
+        raise damaged(directory)
     return config
+
+
+def damaged(directory: Path) -> MethodError:
+    """What to say of a combiner whose files are not as they were written."""
+    return MethodError(f"The combiner in {directory} cannot be read; fit it again.")

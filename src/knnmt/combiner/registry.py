@@ -1,6 +1,6 @@
 """The table of methods, and the rule for which one is used when none is named."""
 
-from knnmt.combiner.base import Combiner, read_config
+from knnmt.combiner.base import Combiner, damaged, read_config
 from knnmt.combiner.vanilla import Vanilla
 from knnmt.datastore import Store
 from knnmt.errors import MethodError
@@ -12,8 +12,12 @@ _PREFERENCE = ("robust", "adaptive", "vanilla")
 
 
 def default_name(store: Store) -> str:
-    """robust, else adaptive, else vanilla, whichever was fitted; else the base model."""
-    return next((name for name in _PREFERENCE if name in store.combiners), BASE)
+    """robust, else adaptive, else vanilla, whichever was fitted, under any name; else the base model."""
+    fitted = {name: read_config(directory)["method"] for name, directory in sorted(store.combiners.items())}
+    for method in _PREFERENCE:
+        if method in fitted:
+            return method
+    return min(fitted, key=lambda name: _PREFERENCE.index(fitted[name]), default=BASE)
 
 
 def load_combiner(store: Store, name: str) -> Combiner | None:
@@ -30,4 +34,7 @@ def load_combiner(store: Store, name: str) -> Combiner | None:
     config = read_config(directory)
     if config["method"] not in METHODS:
         raise MethodError(f"The combiner {name} is of the method {config['method']}, unknown here; upgrade knnmt.")
-    return METHODS[config["method"]].load(directory, config)
+    try:
+        return METHODS[config["method"]].load(directory, config)
+    except (KeyError, TypeError) as error:
+        raise damaged(directory) from error

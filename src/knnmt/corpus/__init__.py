@@ -1,7 +1,8 @@
 """Parallel corpora: a stream of sentence pairs, whatever files they come from."""
 
 from knnmt.corpus.corpus import Corpus, CorpusSummary
+from knnmt.corpus.languages import language_of
 from knnmt.corpus.normalise import normalise, pair_hash, text_hash
 from knnmt.corpus.pair import Pair
 
-__all__ = ["Corpus", "CorpusSummary", "Pair", "normalise", "pair_hash", "text_hash"]
+__all__ = ["Corpus", "CorpusSummary", "Pair", "language_of", "normalise", "pair_hash", "text_hash"]

@@ -14,11 +14,12 @@ def find_language(wanted: str, names: tuple[str, ...]) -> str | None:
     """
     if wanted in names:
         return wanted
-    fitting = [name for name in names if _language(name) == _language(wanted)]
+    fitting = [name for name in names if language_of(name) == language_of(wanted)]
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _language(code: str) -> str:
+def language_of(code: str) -> str:
+    """The language of any model's code, as ISO 639 writes it: de, de_DE, deu_Latn → de."""
     try:
         # NLLB's 'arb', 'pes', 'lvs' are what others call 'ar', 'fa', 'lv'
         return str(Language.get(code).prefer_macrolanguage().language)

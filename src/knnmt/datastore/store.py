@@ -53,9 +53,12 @@ class Store:
         self._by_number = {segment.number: segment for segment in self.segments}
 
     @classmethod
-    def open(cls, path: str | Path) -> Self:
-        """Raises `StoreError` where there is no store, a newer one, or one with missing or truncated files."""
-        path = Path(path)
+    def open(cls, path: "str | Path | Store") -> Self:
+        """A store by its directory; of an opened one, what its manifest names now.
+
+        Raises `StoreError` where there is no store, a newer one, or one with missing or truncated files.
+        """
+        path = path.path if isinstance(path, Store) else Path(path)
         while True:
             manifest = read_manifest(path)
             try:

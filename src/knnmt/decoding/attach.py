@@ -30,7 +30,7 @@ def attach(model: Any, tokenizer: Any, store: Store | str | Path, method: str | 
         with knnmt.attach(model, tokenizer, "memory", method="vanilla"):
             model.generate(**tokenizer("Starten Sie den Dienst neu.", return_tensors="pt"), num_beams=5)
     """
-    store = store if isinstance(store, Store) else Store.open(store)
+    store = Store.open(store)  # as it is now: an opened one may be from before a fit
     name = method or default_name(store)
     combiner = load_combiner(store, name)
     if combiner is None:
@@ -63,7 +63,7 @@ def _forced_positions(model: Any, tokenizer: Any, store: Store) -> int:
 
 @contextmanager
 def hooked(model: Any, tap: Tap, memory: Memory, forced: int) -> Iterator[None]:
-    """Mix the memory into every forward pass of the model.
+    """Mix the memory into the logits of every forward pass of the model; its loss and gradients stay its own.
 
     Changing the model's output, rather than adding a LogitsProcessor, is right in greedy, sampling and beam
     search alike: processors see raw logits in one and log p in the other, and run after tokens were banned.
@@ -75,7 +75,8 @@ def hooked(model: Any, tap: Tap, memory: Memory, forced: int) -> Iterator[None]:
     def after(module: Any, inputs: tuple[Any, ...], output: Any) -> Any:
         as_tuple = isinstance(output, tuple)
         logits: Tensor = output[0] if as_tuple else output.logits
-        cache = None if as_tuple else getattr(output, "past_key_values", None)
+        parts = output if as_tuple else output.values()
+        cache = next((part for part in parts if hasattr(part, "get_seq_length")), None)
         length = logits.shape[1]
         before = cache.get_seq_length() - length if cache is not None else 0
         skip = min(max(forced - before, 0), length)

@@ -1,9 +1,10 @@
 """A store is bound to the model it was made with."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from knnmt.datastore import ModelRecord, Store
-from knnmt.errors import ModelError, StoreError
+from knnmt.datastore import ModelRecord, Store, check_same_model
+from knnmt.errors import ModelError
 from knnmt.model import TranslationModel
 
 
@@ -27,16 +28,8 @@ def record_of(model: TranslationModel) -> ModelRecord:
 
 
 def check_binding(model: TranslationModel, store: Store) -> None:
-    """Refuse a store made with another model or tokenizer."""
-    for what, mine, theirs in (
-        ("model", model.fingerprint, store.model.fingerprint),
-        ("tokenizer", model.tokenizer_fingerprint, store.model.tokenizer),
-    ):
-        if mine != theirs:
-            raise StoreError(
-                f"The store {store.path} was made with another {what} ({store.model.id}); "
-                f"use that one, or build a store with {model.name or 'this one'}."
-            )
+    """Refuse a store made with another model, tokenizer or setting; an fp16 copy of the model may use it too."""
+    check_same_model(store.path, store.model, replace(record_of(model), precision=store.model.precision))
 
 
 def load_recorded(record: ModelRecord, device: str = "auto", name: str | None = None, **asked: str) -> TranslationModel:

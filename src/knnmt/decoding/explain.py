@@ -8,7 +8,6 @@ from torch import Tensor
 from knnmt.combiner import Combination, Observation, mixture_log_p, observe, token_weights
 from knnmt.decoding.memory import Memory
 from knnmt.decoding.translator import Translation, Translator
-from knnmt.model import States
 from knnmt.search import Neighbours
 
 _TOP = 5  # choices shown of the model, and of the neighbours
@@ -20,23 +19,23 @@ def explain(translator: Translator, translation: Translation) -> dict[str, Any]:
     answer: dict[str, Any] = {"source": translation.source, "translation": translation.text, "tokens": []}
     if translation.n_best:
         answer["n_best"] = [{"translation": text, "score": score} for text, score in translation.n_best]
-    if not translation.sentences:
-        return answer
     model = translator.model
-    sources = [sentence.source for sentence in translation.sentences]
-    states = model.teacher_forced(sources, [sentence.target for sentence in translation.sentences])
-    logits = model.logits(states.hidden).float()
-    log_p = logits.log_softmax(1)
-    answer["tokens"] = _rows(translator, states, logits, log_p)
+    for sentence in translation.sentences:
+        states = model.teacher_forced([sentence.source], [sentence.target])
+        for start in range(0, len(states.tokens), model.chunk_rows):
+            rows = slice(start, start + model.chunk_rows)  # never a whole line × vocabulary at once
+            answer["tokens"] += _rows(translator, states.keys[rows], states.hidden[rows], states.tokens[rows])
     return answer
 
 
-def _rows(translator: Translator, states: States, logits: Tensor, log_p: Tensor) -> list[dict[str, Any]]:
+def _rows(translator: Translator, keys: Tensor, hidden: Tensor, tokens: Tensor) -> list[dict[str, Any]]:
     names = _Names(translator)
-    gold = log_p.gather(1, states.tokens[:, None]).squeeze(1)
+    logits = translator.model.logits(hidden).float()
+    log_p = logits.log_softmax(1)
+    gold = log_p.gather(1, tokens[:, None]).squeeze(1)
     top = log_p.topk(_TOP, dim=1)
     rows: list[dict[str, Any]] = []
-    for i, token in enumerate(states.tokens.tolist()):
+    for i, token in enumerate(tokens.tolist()):
         best = zip(top.indices[i].tolist(), top.values[i].exp().tolist(), strict=True)
         p = float(gold[i].exp())
         rows.append(
@@ -53,18 +52,24 @@ def _rows(translator: Translator, states: States, logits: Tensor, log_p: Tensor)
             }
         )
     if (memory := translator.engine.memory) is not None:
-        _add_neighbours(rows, translator, memory, states, logits, gold)
+        _add_neighbours(rows, translator, memory, keys, tokens, logits, gold)
     return rows
 
 
 def _add_neighbours(
-    rows: list[dict[str, Any]], translator: Translator, memory: Memory, states: States, logits: Tensor, gold: Tensor
+    rows: list[dict[str, Any]],
+    translator: Translator,
+    memory: Memory,
+    keys: Tensor,
+    tokens: Tensor,
+    logits: Tensor,
+    gold: Tensor,
 ) -> None:
-    found = memory.searcher.search(states.keys.float().cpu().numpy(), memory.combiner.k)
+    found = memory.searcher.search(keys.float().cpu().numpy(), memory.combiner.k)
     seen = observe(found, logits, logits.logsumexp(1), memory.combiner.top)
     combination = memory.combiner.combine(seen)
-    p = mixture_log_p(combination, seen.values, states.tokens, gold).exp().tolist()
-    p_knn = (combination.weights * (seen.values == states.tokens[:, None])).sum(1).tolist()
+    p = mixture_log_p(combination, seen.values, tokens, gold).exp().tolist()
+    p_knn = (combination.weights * (seen.values == tokens[:, None])).sum(1).tolist()
     shares = token_weights(seen.values, combination.weights)
     for i, row in enumerate(rows):
         row["lambda"] = float(combination.lam[i])

@@ -15,7 +15,7 @@ class Settings:
         max_length: the most tokens of a translation; None: int(1.2 × source tokens) + 10
         n_best: translations returned for each sentence
         batch_size: sentences decoded together; it does not change the translations
-        split: whether a line is split into sentences that are translated apart
+        split: whether a line is split into sentences that are translated apart, where n_best is 1
     """
 
     beam: int = 4
@@ -31,6 +31,11 @@ class Settings:
         if self.n_best > self.beam:
             raise MethodError(f"A beam of {self.beam} has no {self.n_best} best translations; raise --beam.")
 
+    @property
+    def splits(self) -> bool:
+        """Whether lines are split: n-best lists are of whole lines."""
+        return self.split and self.n_best == 1
+
     def cap(self, source_tokens: int) -> int:
         """The most tokens of a translation, whatever it is batched with."""
         return self.max_length or int(1.2 * source_tokens) + 10
@@ -38,5 +43,5 @@ class Settings:
     @property
     def signature(self) -> str:
         longest = self.max_length or "1.2x+10"
-        split = "yes" if self.split else "no"
-        return f"beam:{self.beam}|lp:{self.length_penalty:g}|maxlen:{longest}|split:{split}"
+        split = "yes" if self.splits else "no"
+        return f"beam:{self.beam}|lp:{self.length_penalty:g}|maxlen:{longest}|nbest:{self.n_best}|split:{split}"

@@ -2,21 +2,11 @@
 
 from dataclasses import dataclass
 
-import langcodes
 import sentencex
-from langcodes.tag_parser import LanguageTagError
+
+from knnmt.corpus import language_of
 
 _NO_SPACES = {"zh", "ja", "th", "lo", "km", "my", "yue"}  # languages that do not put a space between sentences
-
-
-def language_of(code: str | None) -> str:
-    """The ISO 639-1 language of any model's code: de, de_DE, deu_Latn → de."""
-    if not code:
-        return "en"
-    try:
-        return langcodes.Language.get(code).language or "en"
-    except LanguageTagError:
-        return "en"
 
 
 @dataclass(frozen=True)
@@ -28,8 +18,8 @@ class Splitter:
 
     def split(self, line: str) -> list[str]:
         """The sentences of a line, stripped; none for an empty line."""
-        sentences = sentencex.segment(language_of(self.source_lang), line)
+        sentences = sentencex.segment(language_of(self.source_lang or "en"), line)
         return [stripped for sentence in sentences if (stripped := sentence.strip())]
 
     def join(self, sentences: list[str]) -> str:
-        return ("" if language_of(self.target_lang) in _NO_SPACES else " ").join(sentences)
+        return ("" if language_of(self.target_lang or "en") in _NO_SPACES else " ").join(sentences)

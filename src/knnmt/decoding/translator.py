@@ -73,7 +73,7 @@ class Translator:
         searcher: Searcher | None = None,
         device: str = "auto",
     ) -> None:
-        self.store = store if isinstance(store, Store) else Store.open(store)
+        self.store = Store.open(store)
         self.settings = settings or Settings()
         self.method = method.method if isinstance(method, Combiner) else method or default_name(self.store)
         combiner = method if isinstance(method, Combiner) else load_combiner(self.store, self.method)
@@ -99,7 +99,8 @@ class Translator:
         """What a reader needs to get the same translations again."""
         parts = [f"method:{self.method}", f"engine:{self.engine.name}", self.settings.signature]
         if (memory := self.engine.memory) is not None:
-            parts += [f"k:{memory.combiner.k}", f"index:{memory.searcher.description}"]
+            parts += [f"{name}:{value}" for name, value in memory.combiner.options().items()]
+            parts.append(f"index:{memory.searcher.description}")
         parts += [f"model:{self.store.model.fingerprint[:8]}", f"store:{self.store.fingerprint[:8]}"]
         return "|".join(parts)
 
@@ -109,7 +110,7 @@ class Translator:
 
     def run(self, lines: Sequence[str]) -> list[Translation]:
         """`translate`, with n-best lists and token counts."""
-        split = self.splitter.split if self.settings.split else _whole
+        split = self.splitter.split if self.settings.splits else _whole
         sentences = [split(line) for line in lines]
         flat = [sentence for line in sentences for sentence in line]
         encoded = self._encode(flat)

@@ -42,7 +42,8 @@ class Codec:
             self.source_lang = _agree("source", _own(tokenizer, "source_lang", "src_lang"), source_lang)
             self.target_lang = _agree("target", _own(tokenizer, "target_lang", "tgt_lang"), target_lang)
         self.prefix = self._prefix(model)
-        self.max_length = _max_length(model.config, tokenizer)
+        # a forced token takes a place of the decoder's too
+        self.max_length = _max_length(model.config, tokenizer) - (len(self.prefix) - 1)
 
     @property
     def languages(self) -> tuple[str, str] | None:
@@ -95,13 +96,13 @@ class Codec:
         return source_lang, target_lang
 
     def _language_id(self, code: str) -> int:
-        # M2M100 wraps its codes (__de__), and the bare code may be an ordinary piece there
-        find = getattr(self.tokenizer, "get_lang_id", self.tokenizer.convert_tokens_to_ids)
-        try:
-            index = find(code)
-        except KeyError:
-            index = None
-        if index is None or index == self.tokenizer.unk_token_id:
+        # A bare "de" may be an ordinary piece: M2M100 wraps its codes (__de__), the others know theirs as special.
+        tokenizer = self.tokenizer
+        if hasattr(tokenizer, "get_lang_id"):
+            index = tokenizer.get_lang_id(code) if code in tokenizer.lang_code_to_token else None
+        else:
+            index = tokenizer.convert_tokens_to_ids(code) if code in tokenizer.all_special_tokens else None
+        if index is None:
             raise ModelError(
                 f"The model does not know the language {code}; it writes them like {_example(self.tokenizer)}."
             )

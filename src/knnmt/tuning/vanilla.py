@@ -37,7 +37,7 @@ def likelihood_grid(
     temperatures: Sequence[float] | None = None,
 ) -> list[Point]:
     """Every place of the grid, best first. `temperatures` are raw; by default around the median distance."""
-    # two digits: T is a knob, and a reader should be able to type it again
+    # three digits: T is a knob, and a reader should be able to type it again
     scale = max(features.median_nearest, 1e-6)
     temperatures = temperatures or [float(f"{share * scale:.3g}") for share in TEMPERATURES]
     shares = torch.tensor(lambdas, dtype=torch.float64)

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,9 @@ from knnmt.decoding import load_recorded, record_of
 from knnmt.errors import ModelError
 from knnmt.model import TranslationModel
 from knnmt.progress import Meter, progress
-from knnmt.search import build_index, needs_index
+from knnmt.search import build_index, kept_kind, needs_index
+
+Options = ParamSpec("Options")
 
 BLOCK_TOKENS = 65_536  # what a killed build may lose, and what is held in memory
 _GULP = 512  # pairs tokenised at once
@@ -53,15 +56,6 @@ class _Block:
     targets: list[list[int]]
     consumed: int
     too_long: int
-
-
-def build(store: str | Path, corpus: Sequence[str | Path], model: str | None = None, **options: object) -> Store:
-    """Make a store from a corpus, or add to one; see `build_with_report` for the options.
-
-    Example:
-        knnmt.build("memory", ["train.de", "train.en"], model="Helsinki-NLP/opus-mt-de-en")
-    """
-    return build_with_report(store, corpus, model, **options).store  # type: ignore[arg-type]
 
 
 def build_with_report(
@@ -112,7 +106,7 @@ def build_with_report(
         place = None
         if needs_index(plan.segments, _covered(writer.store), index):
             place = writer.new_directory("index")
-            build_index(plan.segments, place, index)
+            build_index(plan.segments, place, kept_kind(writer.store.index_directory if writer.store else None, index))
         return BuildReport(
             pairs=staged.rows,
             sentences=staged.sentences,
@@ -122,6 +116,21 @@ def build_with_report(
             empty=summary.skipped,
             known=counts["known"],
         )
+
+
+def _store_of(run: Callable[Options, BuildReport]) -> Callable[Options, Store]:
+    def build(*arguments: Options.args, **options: Options.kwargs) -> Store:
+        """Make a store from a corpus, or add to one; the options are those of `build_with_report`.
+
+        Example:
+            knnmt.build("memory", ["train.de", "train.en"], model="Helsinki-NLP/opus-mt-de-en")
+        """
+        return run(*arguments, **options).store
+
+    return build
+
+
+build = _store_of(build_with_report)
 
 
 def _model_for(path: Path, name: str | None, device: str, asked: dict[str, str]) -> TranslationModel:
@@ -142,7 +151,7 @@ def _fill(
 ) -> dict[str, int]:
     """Pass what the corpus has left through the model, block by block; what was counted on the way."""
     counts = {"consumed": 0, "too_long": 0, "known": 0} | staged.state
-    meter.advance(counts["consumed"])
+    meter.skip(counts["consumed"])
     for block in _blocks(model, islice(corpus, counts["consumed"], None)):
         counts["consumed"] += block.consumed
         counts["too_long"] += block.too_long

@@ -1,6 +1,7 @@
 """Systems side by side on test pairs: scores, significance, speed, and what explains a low score."""
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,7 @@ class Evaluation:
     Attributes:
         unseen: scores without the leaked sentences; None where there are none, or nothing else
         leaked: test sentences whose source, normalised, is in the store
+        skipped: test sentences too long for the model, which NLL, gold_in_k and mean λ leave out
     """
 
     runs: dict[str, Run]
@@ -49,6 +51,7 @@ class Evaluation:
     comet: dict[str, float]
     sentences: int
     leaked: int
+    skipped: int
 
     def to_json(self) -> dict[str, Any]:
         """The form that programs rely on."""
@@ -58,6 +61,7 @@ class Evaluation:
             | {name: {"bleu_p": p.bleu_p, "chrf_p": p.chrf_p} for name, p in self.scores.p_values.items()},
             "sentences": self.sentences,
             "leaked": self.leaked,
+            "skipped": self.skipped,
             "signature": self.scores.signatures | {name: run.signature for name, run in self.runs.items()},
         }
 
@@ -108,7 +112,7 @@ def evaluate(
     Example:
         knnmt.evaluate("memory", ["test.de", "test.en"], methods=["base", "vanilla"])
     """
-    store = store if isinstance(store, Store) else Store.open(store)
+    store = Store.open(store)
     methods = list(methods) if methods else [BASE, *sorted(store.combiners)]
     baseline = baseline or methods[0]
     if baseline not in methods:
@@ -132,7 +136,8 @@ def evaluate(
         runs=runs,
         scores=score_systems(hypotheses, references, baseline),
         unseen=_unseen(hypotheses, references, baseline, leaked),
-        comet=comet_scores(sources, hypotheses, references, comet_model) if asked else {},
+        comet=_comet(sources, hypotheses, references, comet_model) if asked else {},
+        skipped=features.skipped,
         sentences=len(references),
         leaked=sum(leaked),
     )
@@ -157,6 +162,17 @@ def _run(session: Session, name: str, features: Features, settings: Settings) ->
         mean_lambda=mean_lambda,
         signature=translator.signature,
     )
+
+
+def _comet(
+    sources: list[str], hypotheses: dict[str, list[str]], references: list[str], model: str | None
+) -> dict[str, float]:
+    """A command that fails must not cost the translations, which took longer."""
+    try:
+        return comet_scores(sources, hypotheses, references, model)
+    except EvaluationError as error:
+        warnings.warn(str(error), stacklevel=3)
+        return {}
 
 
 def _unseen(

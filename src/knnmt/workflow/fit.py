@@ -30,6 +30,7 @@ class FitReport:
         grid: all places that were tried, best likelihood first
         bleu: of the places that were decoded, with the BLEU on the dev sentences decoded
         leaked: dev sentences that are in the store
+        skipped: dev sentences left out because they are longer than the model takes
     """
 
     store: Store
@@ -43,6 +44,7 @@ class FitReport:
     grid: list[Point]
     bleu: list[tuple[Point, float]]
     leaked: int
+    skipped: int
 
 
 def fit(
@@ -80,7 +82,7 @@ def fit(
     if name == BASE:
         raise MethodError(f"The name {BASE} is the model's own; choose another.")
     check_combiner_name(name)
-    store = store if isinstance(store, Store) else Store.open(store)
+    store = Store.open(store)
     ks = _neighbours(store, k)
     session = Session.open(store, corpus, limit=limit, model=model, device=device)
     features = collect_features(session.model, session.searcher, session.pairs, max(ks))
@@ -102,6 +104,7 @@ def fit(
         grid=grid,
         bleu=bleu,
         leaked=sum(session.in_store()),
+        skipped=features.skipped,
     )
 
 

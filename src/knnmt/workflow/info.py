@@ -10,7 +10,7 @@ from knnmt.search import describe_index
 
 def info(store: Store | str | Path) -> dict[str, Any]:
     """Pairs, sentences, bytes by part, model, search and combiners, in the form that programs rely on."""
-    store = store if isinstance(store, Store) else Store.open(store)
+    store = Store.open(store)
     combiners = []
     for name in sorted(store.combiners):
         combiner = load_combiner(store, name)

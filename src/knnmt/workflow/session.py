@@ -34,7 +34,7 @@ class Session:
         device: str = "auto",
     ) -> "Session":
         """`model` is the store's own, or where it is now if it was moved."""
-        store = store if isinstance(store, Store) else Store.open(store)
+        store = Store.open(store)
         if isinstance(model, TranslationModel):
             check_binding(model, store)
         else:
