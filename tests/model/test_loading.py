@@ -1,6 +1,7 @@
 """Names of models: what is found, and the sentence for what is not."""
 
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,3 +60,16 @@ def test_half_precision_checkpoints_are_loaded_in_float32(
     AutoModelForSeq2SeqLM.from_pretrained(source, dtype=torch.float16).save_pretrained(tmp_path)
     model, _ = load_pretrained(str(tmp_path), "cpu")
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+def test_a_local_model_needs_no_network(
+    monkeypatch: pytest.MonkeyPatch, family_directory: Callable[[str], Path]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    for name in ("marian", "nllb", "t5"):
+        load_pretrained(str(family_directory(name)), "auto")
+    load_pretrained("de-en-small", "auto")

@@ -167,3 +167,14 @@ def test_batches_hold_every_sentence_once(load: Callable[..., TranslationModel])
             begin += length
             seen.append(int(sentence))
     assert sorted(seen) == list(range(len(PAIRS)))
+
+
+def test_the_pass_itself_does_not_touch_the_vocabulary(family: str, load: Callable[..., TranslationModel]) -> None:
+    """Logits are made once, in `log_p`, for the positions that count; the model's own projection gets no row."""
+    model = load(family)
+    sources, targets = encoded(model)
+    projected = []
+    hook = model.tap.projection.register_forward_hook(lambda _, inputs, output: projected.append(output.numel()))
+    model.teacher_forced(sources, targets)
+    hook.remove()
+    assert projected == [0]
