@@ -9,12 +9,15 @@ from knnmt.errors import KnnmtError
 if TYPE_CHECKING:
     from knnmt.datastore import Store
     from knnmt.decoding import Settings, Translator, attach
-    from knnmt.workflow import build, evaluate, fit, info
+    from knnmt.training import Recipe
+    from knnmt.workflow import Networks, build, evaluate, fit, info
 
 __version__ = version("knnmt")
 
 __all__ = [
     "KnnmtError",
+    "Networks",
+    "Recipe",
     "Settings",
     "Store",
     "Translator",
@@ -27,6 +30,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Networks": "knnmt.workflow",
+    "Recipe": "knnmt.training",
     "Store": "knnmt.datastore",
     "Settings": "knnmt.decoding",
     "Translator": "knnmt.decoding",

@@ -37,6 +37,9 @@ class Meter:
         """Steps that were done before; they say nothing of how long the rest takes."""
         self.done += steps
 
+    def status(self, text: str) -> None:
+        """How the work stands, in a few words, shown beside the bar."""
+
 
 class _Rate(ProgressColumn):
     def __init__(self, unit: str) -> None:
@@ -53,7 +56,7 @@ class _Bar(Meter):
     def __init__(self, progress: Progress, title: str, total: float | None) -> None:
         super().__init__()
         self.progress = progress
-        self.task = progress.add_task(title, total=total, units=0.0)
+        self.task = progress.add_task(title, total=total, units=0.0, status="")
 
     def advance(self, steps: float = 1, units: float = 0) -> None:
         super().advance(steps, units)
@@ -63,6 +66,9 @@ class _Bar(Meter):
         super().skip(steps)
         self.progress.reset(self.task, completed=int(self.done))
 
+    def status(self, text: str) -> None:
+        self.progress.update(self.task, status=text)
+
 
 class _Lines(Meter):
     def __init__(self, title: str, total: float | None, unit: str) -> None:
@@ -70,6 +76,7 @@ class _Lines(Meter):
         self.title, self.total, self.unit = title, total, unit
         self.started = self.last = time.monotonic()
         self.skipped = 0.0
+        self.words = ""
 
     def advance(self, steps: float = 1, units: float = 0) -> None:
         super().advance(steps, units)
@@ -81,6 +88,9 @@ class _Lines(Meter):
         super().skip(steps)
         self.skipped += steps
 
+    def status(self, text: str) -> None:
+        self.words = f" ({text})"
+
     def line(self) -> None:
         elapsed = max(time.monotonic() - self.started, 1e-9)
         of = f" of {self.total:,.0f}" if self.total is not None else ""
@@ -88,7 +98,7 @@ class _Lines(Meter):
         if self.total and self.done > self.skipped:
             left = f", {max(self.total - self.done, 0) * elapsed / (self.done - self.skipped):,.0f} s left"
         rate = f"{self.units / elapsed:,.0f} {self.unit}/s"
-        print(f"{self.title}: {self.done:,.0f}{of}, {rate}{left}", file=sys.stderr)
+        print(f"{self.title}: {self.done:,.0f}{of}, {rate}{left}{self.words}", file=sys.stderr)
 
 
 @contextmanager
@@ -111,6 +121,7 @@ def progress(title: str, total: float | None = None, unit: str = "items") -> Ite
         _Rate(unit),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[status]}", style="dim"),
     ]
     with Progress(*columns, console=console, transient=True) as bar:
         yield _Bar(bar, title, total)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from knnmt.combiner import Combination, Vanilla, mix_logits, mixture_log_p, observe, token_weights
+from knnmt.combiner import NEVER, Combination, Vanilla, mix_logits, mixture_log_p, observe, token_log_weights
 from knnmt.search import Neighbours
 
 ROWS, K, VOCABULARY = 7, 6, 23
@@ -23,6 +23,12 @@ def dense(logits: np.ndarray, values: np.ndarray, weights: np.ndarray, lam: np.n
     return result
 
 
+def answer(weights: torch.Tensor, lam: torch.Tensor) -> Combination:
+    return Combination(
+        weights.log().clamp_min(NEVER), lam.logit().clamp_min(NEVER), torch.ones_like(lam), torch.zeros_like(weights)
+    )
+
+
 @pytest.fixture
 def world() -> tuple[torch.Tensor, torch.Tensor, Combination]:
     generator = torch.Generator().manual_seed(3)
@@ -34,7 +40,7 @@ def world() -> tuple[torch.Tensor, torch.Tensor, Combination]:
     weights[2, 1:] = 0
     weights[2, 0] = 1
     lam = torch.rand(ROWS, generator=generator)
-    return logits, values, Combination(weights, lam, torch.ones(ROWS), torch.zeros(ROWS, K))
+    return logits, values, answer(weights, lam)
 
 
 def test_the_softmax_of_the_mixed_logits_is_the_mixture(
@@ -66,10 +72,10 @@ def test_at_lambda_zero_nothing_changes_and_at_one_nothing_breaks(
     logits, values, combination = world
     for lam in (0.0, 1.0):
         mixed = logits.clone()
-        answer = Combination(combination.weights, torch.full((ROWS,), lam), combination.temperature, combination.c)
-        mix_logits(mixed, logits.logsumexp(1), values, answer)
+        at = answer(combination.weights, torch.full((ROWS,), lam))
+        mix_logits(mixed, logits.logsumexp(1), values, at)
         assert torch.isfinite(mixed).all()
-        expected = dense(logits.numpy(), values.numpy(), answer.weights.numpy(), answer.lam.numpy())
+        expected = dense(logits.numpy(), values.numpy(), at.weights.numpy(), at.lam.numpy())
         np.testing.assert_allclose(mixed.softmax(1).numpy(), expected, atol=2e-6)
         if lam == 0:
             assert torch.equal(mixed, logits)
@@ -78,8 +84,7 @@ def test_at_lambda_zero_nothing_changes_and_at_one_nothing_breaks(
 def test_banned_tokens_of_the_model_stay_finite_in_the_mixture() -> None:
     logits = torch.tensor([[1.0, -torch.inf, 2.0]])
     values = torch.tensor([[1, 2]])
-    answer = Combination(torch.tensor([[0.5, 0.5]]), torch.tensor([0.4]), torch.ones(1), torch.zeros(1, 2))
-    mix_logits(logits, logits.logsumexp(1), values, answer)
+    mix_logits(logits, logits.logsumexp(1), values, answer(torch.tensor([[0.5, 0.5]]), torch.tensor([0.4])))
     p = logits.softmax(1)[0]
     assert p[1].item() == pytest.approx(0.2, abs=1e-6)
     assert p.sum().item() == pytest.approx(1, abs=1e-6)
@@ -89,7 +94,7 @@ def test_equal_tokens_add_up() -> None:
     values = torch.tensor([[3, 1, 3, 1, 2]])
     weights = torch.tensor([[0.1, 0.2, 0.3, 0.15, 0.25]])
     expected = torch.tensor([[0.4, 0.35, 0.4, 0.35, 0.25]])
-    torch.testing.assert_close(token_weights(values, weights), expected)
+    torch.testing.assert_close(token_log_weights(values, weights.log()).exp(), expected)
 
 
 def neighbours(distances: np.ndarray, values: np.ndarray) -> Neighbours:

@@ -31,6 +31,14 @@ def note(text: str) -> None:
     err.print(text, markup=False, soft_wrap=True)
 
 
+def in_a_line(options: dict[str, Any]) -> str:
+    """Options of a combiner; empty ones are left out."""
+    shown = {key: value for key, value in options.items() if value != []}
+    return ", ".join(
+        f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in shown.items()
+    )
+
+
 def size(count: float) -> str:
     """Bytes for people."""
     for unit in ("B", "kB", "MB", "GB"):

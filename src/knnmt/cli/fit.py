@@ -1,112 +1,190 @@
 """`knnmt fit`"""
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from knnmt.cli import options
-from knnmt.cli.console import facts, note, out, print_json
+from knnmt.cli.console import note, print_json
 
-if TYPE_CHECKING:
-    from knnmt.tuning import Point
-    from knnmt.workflow import FitReport
+_NETWORKS, _TRAINING, _ROBUST, _VANILLA = "Networks", "Training", "Robust training", "Vanilla"
+_HIDE: dict[str, Any] = {"show_default": False}
 
 
 def fit(
     store: options.Store,
-    corpus: options.Corpus,
-    method: Annotated[str, typer.Option(help="vanilla: K, λ and T tuned on the dev pairs.")] = "vanilla",
-    name: Annotated[str | None, typer.Option(help="To keep several of a method.", show_default=False)] = None,
-    k: Annotated[int | None, typer.Option(min=1, help="Neighbours; tuned by default.", show_default=False)] = None,
-    decode_best: Annotated[
-        int, typer.Option(min=0, help="Places of the grid compared by BLEU; 0: likelihood alone decides.")
-    ] = 3,
-    decode_sentences: Annotated[int, typer.Option(min=1, help="Dev sentences decoded for that.")] = 100,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[CORPUS...]",
+            help="Dev pairs that are not in the store: plain text files in pairs, source first; .tsv or .jsonl alone. "
+            "None: the memory trains itself, on sentences drawn from the store.",
+            **_HIDE,
+        ),
+    ] = None,
+    method: Annotated[str, typer.Option(help="robust or adaptive: networks, trained. vanilla: K, λ, T, tuned.")] = (
+        "robust"
+    ),
+    name: Annotated[str | None, typer.Option(help="To keep several of a method.", **_HIDE)] = None,
+    k: Annotated[int | None, typer.Option(min=1, help="Neighbours; 8, and tuned for vanilla.", **_HIDE)] = None,
+    sentences: Annotated[int, typer.Option(min=1, help="Drawn from the store where there is no CORPUS.")] = 2000,
     limit: options.Limit = None,
+    without: Annotated[
+        str | None,
+        typer.Option(
+            help="Leave parts of robust out, as the paper does, with commas between: wp, dc, vector-perturbation, "
+            "pseudo-pairs, robust-training, decline.",
+            **_HIDE,
+        ),
+    ] = None,
+    preset: Annotated[
+        str,
+        typer.Option(help="Hidden sizes: released (dc 4, wp 32) or paper (dc 32, wp 4).", rich_help_panel=_NETWORKS),
+    ] = "released",
+    dc: Annotated[
+        int | None, typer.Option(min=1, help="Hidden size of the DC network.", rich_help_panel=_NETWORKS, **_HIDE)
+    ] = None,
+    wp: Annotated[
+        int | None,
+        typer.Option(min=1, help="Hidden size of the network of s_kNN and T.", rich_help_panel=_NETWORKS, **_HIDE),
+    ] = None,
+    hidden: Annotated[int, typer.Option(min=1, help="Of adaptive's network.", rich_help_panel=_NETWORKS)] = 32,
+    top: Annotated[
+        int | None,
+        typer.Option(min=0, help="The model's highest p's robust looks at; K.", rich_help_panel=_NETWORKS, **_HIDE),
+    ] = None,
+    temperature: Annotated[
+        str | None,
+        typer.Option(
+            help="robust: sigmoid (1/T) or paper (T = softplus). adaptive: a number; the store's vanilla has it.",
+            rich_help_panel=_NETWORKS,
+            **_HIDE,
+        ),
+    ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="Distances are divided by it; auto: the nearest one's median becomes 10.", rich_help_panel=_NETWORKS
+        ),
+    ] = "auto",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 1,
+    updates: Annotated[int, typer.Option(min=1, help="At most.", rich_help_panel=_TRAINING)] = 5000,
+    batch_sentences: Annotated[int, typer.Option(min=1, help="Of an update.", rich_help_panel=_TRAINING)] = 32,
+    learning_rate: Annotated[float, typer.Option(help="Of Adam.", rich_help_panel=_TRAINING)] = 3e-4,
+    adam_betas: Annotated[tuple[float, float], typer.Option(help="Of Adam.", rich_help_panel=_TRAINING)] = (0.9, 0.98),
+    adam_eps: Annotated[float, typer.Option(help="Of Adam.", rich_help_panel=_TRAINING)] = 1e-8,
+    clip: Annotated[float, typer.Option(help="Largest norm of a gradient.", rich_help_panel=_TRAINING)] = 1.0,
+    label_smoothing: Annotated[float, typer.Option(help="On the mixture.", rich_help_panel=_TRAINING)] = 0.001,
+    validate_from: Annotated[int, typer.Option(min=0, help="First dev loss.", rich_help_panel=_TRAINING)] = 1000,
+    validate_every: Annotated[int, typer.Option(min=1, help="Then so often.", rich_help_panel=_TRAINING)] = 100,
+    patience: Annotated[
+        int, typer.Option(min=1, help="Dev losses without a better one before it ends.", rich_help_panel=_TRAINING)
+    ] = 30,
+    alpha: Annotated[float, typer.Option(help="Share of positions perturbed at first.", rich_help_panel=_ROBUST)] = 1.0,
+    beta: Annotated[
+        float,
+        typer.Option(help="α declines as exp(−updates / β); the paper has 10 for Koran.", rich_help_panel=_ROBUST),
+    ] = 1000.0,
+    sigma: Annotated[float, typer.Option(help="Of the noise on keys.", rich_help_panel=_ROBUST)] = 0.01,
+    exact_perturbation: Annotated[
+        bool,
+        typer.Option(
+            "--exact-perturbation", help="Read keys back and project them; slow, to compare.", rich_help_panel=_ROBUST
+        ),
+    ] = False,
+    decode_best: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Places of the grid compared by BLEU; 0: likelihood alone decides.", rich_help_panel=_VANILLA
+        ),
+    ] = 3,
+    decode_sentences: Annotated[
+        int, typer.Option(min=1, help="Dev sentences decoded for that.", rich_help_panel=_VANILLA)
+    ] = 100,
     model: options.Moved = None,
     device: options.Device = "auto",
     threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
-    """Fit a method to a store on dev pairs that are not in it; it is kept in the store.
+    """Fit a method to a store; it is kept in the store. Ctrl-C while it trains keeps the best so far.
 
-    Example: `knnmt fit memory dev.de dev.en --method vanilla`
+    Examples:
+
+        knnmt fit memory dev.de dev.en
+
+        knnmt fit memory                                   (no dev pairs: the memory trains itself)
+
+        knnmt fit memory dev.tsv --method vanilla
+
+        knnmt fit memory dev.tsv --without dc,pseudo-pairs --name my-ablation
     """
     from knnmt.cli.threads import use_threads
+    from knnmt.training import Recipe
+    from knnmt.workflow import Networks
     from knnmt.workflow import fit as run
 
     use_threads(threads)
     report = run(
         store,
-        corpus,
+        corpus or [],
         method,
         name=name,
         k=k,
+        without=[part.strip() for part in without.split(",")] if without else (),
+        networks=Networks(
+            preset=preset,
+            dc=dc,
+            wp=wp,
+            hidden=hidden,
+            top=top,
+            temperature=temperature,
+            scale=_scale(scale),
+        ),
+        recipe=Recipe(
+            seed=seed,
+            updates=updates,
+            batch_sentences=batch_sentences,
+            learning_rate=learning_rate,
+            adam_betas=adam_betas,
+            adam_eps=adam_eps,
+            clip=clip,
+            label_smoothing=label_smoothing,
+            validate_from=validate_from,
+            validate_every=validate_every,
+            patience=patience,
+            alpha=alpha,
+            beta=beta,
+            sigma=sigma,
+            exact_perturbation=exact_perturbation,
+        ),
+        sentences=sentences,
         limit=limit,
         decode_best=decode_best,
         decode_sentences=decode_sentences,
         model=model,
         device=device,
     )
+    from knnmt.cli.fit_report import show, to_json
+
     if as_json:
-        print_json(_json(report))
-        return
-    _show(report)
+        print_json(to_json(report))
+    else:
+        show(report)
     if report.leaked:
         note(f"warning: {report.leaked:,} dev sentences are in the store, so it is trusted too much; leave them out.")
     if report.skipped:
         note(f"warning: {report.skipped:,} dev sentences are longer than the model takes and were left out.")
-    note(f"next: knnmt translate {store} < FILE")
+    if report.training and report.training.interrupted:
+        note("Interrupted; the best so far is kept.")
+    if not as_json:
+        note(f"next: knnmt translate {store} < FILE")
 
 
-def _json(report: "FitReport") -> dict[str, object]:
-    return {
-        "name": report.name,
-        "method": report.combiner.method,
-        **report.combiner.options(),
-        "nll": report.nll,
-        "base_nll": report.base_nll,
-        "mean_lambda": report.mean_lambda,
-        "gold_in_k": report.gold_in_k,
-        "median_nearest": report.median_nearest,
-        "leaked": report.leaked,
-        "skipped": report.skipped,
-        "grid": [{"k": p.k, "lambda": p.lam, "temperature": p.temperature, "nll": p.nll} for p in report.grid],
-        "bleu": [{"k": p.k, "lambda": p.lam, "temperature": p.temperature, "bleu": score} for p, score in report.bleu],
-    }
-
-
-def _show(report: "FitReport") -> None:
-    """The dev likelihood over λ and T at the chosen K, and what was chosen."""
-    chosen = report.combiner.options()
-    decoded = {point: score for point, score in report.bleu}
-    points = {(p.temperature, p.lam): p for p in report.grid if p.k == chosen["k"]}
-    lambdas = sorted({lam for _, lam in points})
-    table = Table(title=f"NLL of the dev tokens at K = {chosen['k']} (nats a token; base {report.base_nll:.3f})")
-    table.add_column("T", justify="right")
-    for lam in lambdas:
-        table.add_column(f"λ {lam:g}", justify="right")
-    for temperature in sorted({t for t, _ in points}):
-        cells = []
-        for lam in lambdas:
-            point = points[temperature, lam]
-            best = (temperature, lam) == (chosen["temperature"], chosen["lambda"])
-            bleu = f"\n[dim]{decoded[point]:.1f} BLEU[/dim]" if point in decoded else ""
-            cells.append((f"[bold green]{point.nll:.3f}[/bold green]" if best else f"{point.nll:.3f}") + bleu)
-        table.add_row(f"{temperature:g}", *cells)
-    out.print(table)
-    if len({p.k for p in report.grid}) > 1:
-        by_k: dict[int, Point] = {}
-        for point in report.grid:
-            by_k.setdefault(point.k, point)
-        best_of_k = ", ".join(f"{k}: {by_k[k].nll:.3f}" for k in sorted(by_k))
-        out.print(f"best NLL by K: {best_of_k}")
-    facts(
-        [
-            ("kept as", f"{report.name} (K {chosen['k']}, λ {chosen['lambda']:g}, T {chosen['temperature']:g})"),
-            ("NLL", f"{report.nll:.3f} (base {report.base_nll:.3f})"),
-            ("gold among the neighbours", f"{report.gold_in_k:.1%}"),
-            ("median nearest squared distance", f"{report.median_nearest:,.4g}"),
-        ]
-    )
+def _scale(text: str) -> float | None:
+    if text == "auto":
+        return None
+    try:
+        return float(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text} is neither a number nor auto", param_hint="--scale") from error

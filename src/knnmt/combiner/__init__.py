@@ -1,22 +1,34 @@
 """How much to trust the neighbours: one file a method, one table, one place that mixes."""
 
+from knnmt.combiner.adaptive import Adaptive
 from knnmt.combiner.base import Combiner
-from knnmt.combiner.combination import Combination, Observation, observe
-from knnmt.combiner.mixture import mix_logits, mixture_log_p, token_weights
+from knnmt.combiner.combination import NEVER, Combination, Observation, observe
+from knnmt.combiner.inputs import first_of_its_value
+from knnmt.combiner.mixture import log_shares_of_both, mix_logits, mixture_log_p, token_log_weights
 from knnmt.combiner.registry import BASE, METHODS, default_name, load_combiner
+from knnmt.combiner.robust import PARTS, PRESETS, Robust
+from knnmt.combiner.trained import Trained
 from knnmt.combiner.vanilla import Vanilla
 
 __all__ = [
     "BASE",
     "METHODS",
+    "NEVER",
+    "PARTS",
+    "PRESETS",
+    "Adaptive",
     "Combination",
     "Combiner",
     "Observation",
+    "Robust",
+    "Trained",
     "Vanilla",
     "default_name",
+    "first_of_its_value",
     "load_combiner",
+    "log_shares_of_both",
     "mix_logits",
     "mixture_log_p",
     "observe",
-    "token_weights",
+    "token_log_weights",
 ]

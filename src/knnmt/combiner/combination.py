@@ -7,6 +7,9 @@ from torch import Tensor
 
 from knnmt.search import Neighbours
 
+# The log of a share that is none: exp gives 0 in every float format, and yet no gradient becomes NaN.
+NEVER = -1e4
+
 
 @dataclass(frozen=True)
 class Observation:
@@ -26,22 +29,43 @@ class Observation:
     log_p_values: Tensor
     log_p_top: Tensor
 
+    @property
+    def exists(self) -> Tensor:
+        """Where there is a neighbour.  # [rows, K]"""
+        return torch.isfinite(self.distances)
+
 
 @dataclass(frozen=True)
 class Combination:
-    """How much to trust what was found; decoding, explanations and plots use the same.
+    """How much to trust what was found; decoding, training, explanations and plots use the same.
 
     Attributes:
-        weights: of the neighbours; they sum to 1 in a row, or are all 0 where there is no neighbour  # [rows, K]
-        lam: λ, the share of p_kNN in the mixture  # [rows]
+        log_weights: of the neighbours; the weights sum to 1 in a row. NEVER where there is no neighbour  # [rows, K]
+        log_odds: log(λ / (1 − λ)), λ being the share of p_kNN in the mixture; NEVER without neighbours  # [rows]
         temperature: T in raw squared distances  # [rows]
         c: c_k of the distribution calibration, 0 for methods without it  # [rows, K]
     """
 
-    weights: Tensor
-    lam: Tensor
+    log_weights: Tensor
+    log_odds: Tensor
     temperature: Tensor
     c: Tensor
+
+    @property
+    def weights(self) -> Tensor:
+        return self.log_weights.exp()
+
+    @property
+    def lam(self) -> Tensor:
+        """λ  # [rows]"""
+        return self.log_odds.sigmoid()
+
+
+def log_shares(scores: Tensor, exists: Tensor) -> Tensor:
+    """log softmax along the last dimension over the neighbours that exist; NEVER for the others."""
+    some = exists.any(-1, keepdim=True)
+    scores = scores.masked_fill(~exists, -torch.inf).masked_fill(~some, 0.0)
+    return torch.log_softmax(scores, -1).masked_fill(~exists, NEVER).clamp_min(NEVER)
 
 
 def observe(neighbours: Neighbours, logits: Tensor, log_sum_exp: Tensor, top: int = 0) -> Observation:
@@ -56,11 +80,10 @@ def observe(neighbours: Neighbours, logits: Tensor, log_sum_exp: Tensor, top: in
     values = torch.from_numpy(neighbours.values).to(device, torch.int64)
     log_sum_exp = log_sum_exp[:, None]
     highest = logits.topk(top, dim=1).values.float() - log_sum_exp if top else log_sum_exp[:, :0]
-    lowest = torch.finfo(torch.float32).min
     return Observation(
         distances=torch.from_numpy(neighbours.distances).to(device),
         values=values,
-        log_confidence=torch.from_numpy(neighbours.log_confidence).to(device),
-        log_p_values=(logits.gather(1, values).float() - log_sum_exp).clamp_min(lowest),
-        log_p_top=highest.clamp_min(lowest),
+        log_confidence=torch.from_numpy(neighbours.log_confidence).to(device).clamp_min(NEVER),
+        log_p_values=(logits.gather(1, values).float() - log_sum_exp).clamp_min(NEVER),
+        log_p_top=highest.clamp_min(NEVER),
     )

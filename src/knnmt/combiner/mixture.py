@@ -2,16 +2,23 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
-from knnmt.combiner.combination import Combination
+from knnmt.combiner.combination import NEVER, Combination
 
-_MAX_LAMBDA = 1 - 1e-6  # beyond it the model's own choice would vanish, and logit(λ) overflow
+_MAX_LOG_ODDS = 13.8  # λ = 1 − 1e-6; beyond it the model's own choice would vanish
 
 
-def token_weights(values: Tensor, weights: Tensor) -> Tensor:
-    """p_kNN of each neighbour's token: equal values among the neighbours add up.  # [rows, K]"""
+def token_log_weights(values: Tensor, log_weights: Tensor) -> Tensor:
+    """log p_kNN of each neighbour's token: equal values among the neighbours add up.  # [rows, K]"""
     same = values[:, :, None] == values[:, None, :]  # [rows, K, K]
-    return (same * weights[:, None, :]).sum(2)
+    return log_weights[:, None, :].expand_as(same).masked_fill(~same, NEVER).logsumexp(2)
+
+
+def log_shares_of_both(combination: Combination) -> tuple[Tensor, Tensor]:
+    """log λ and log(1 − λ), finite for every λ.  # both [rows]"""
+    log_odds = combination.log_odds.clamp_max(_MAX_LOG_ODDS)
+    return logsigmoid(log_odds), logsigmoid(-log_odds)
 
 
 def mix_logits(logits: Tensor, log_sum_exp: Tensor, values: Tensor, combination: Combination) -> None:
@@ -26,8 +33,9 @@ def mix_logits(logits: Tensor, log_sum_exp: Tensor, values: Tensor, combination:
         log_sum_exp: [rows]
         values: [rows, K]
     """
-    odds = torch.logit(combination.lam.clamp_max(_MAX_LAMBDA))
-    vote = (log_sum_exp + odds)[:, None] + token_weights(values, combination.weights).log()
+    log_odds = combination.log_odds.clamp_max(_MAX_LOG_ODDS)
+    share = log_odds[:, None] + token_log_weights(values, combination.log_weights)
+    vote = (log_sum_exp[:, None] + share).masked_fill(share < NEVER / 2, -torch.inf)  # a logit of −inf stays
     own = logits.gather(1, values).float()
     # Equal tokens of a row get the same new logit, so it does not matter which of them is written last.
     logits.scatter_(1, values, torch.logaddexp(own, vote).to(logits.dtype))
@@ -41,6 +49,6 @@ def mixture_log_p(combination: Combination, values: Tensor, tokens: Tensor, log_
         tokens: [rows]
         log_p: log p_NMT of the tokens  # [rows]
     """
-    lam = combination.lam.clamp_max(_MAX_LAMBDA)
-    p_knn = (combination.weights * (values == tokens[:, None])).sum(1)
-    return torch.logaddexp(lam.log() + p_knn.log(), torch.log1p(-lam) + log_p)
+    votes = combination.log_weights.masked_fill(values != tokens[:, None], NEVER)
+    log_lam, log_rest = log_shares_of_both(combination)
+    return torch.logaddexp(log_lam + votes.logsumexp(1), log_rest + log_p)

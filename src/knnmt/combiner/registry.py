@@ -1,11 +1,13 @@
 """The table of methods, and the rule for which one is used when none is named."""
 
+from knnmt.combiner.adaptive import Adaptive
 from knnmt.combiner.base import Combiner, damaged, read_config
+from knnmt.combiner.robust import Robust
 from knnmt.combiner.vanilla import Vanilla
 from knnmt.datastore import Store
 from knnmt.errors import MethodError
 
-METHODS: dict[str, type[Combiner]] = {Vanilla.method: Vanilla}
+METHODS: dict[str, type[Combiner]] = {each.method: each for each in (Vanilla, Adaptive, Robust)}
 
 BASE = "base"  # the model alone; a reserved name
 _PREFERENCE = ("robust", "adaptive", "vanilla")
@@ -35,6 +37,10 @@ def load_combiner(store: Store, name: str) -> Combiner | None:
     if config["method"] not in METHODS:
         raise MethodError(f"The combiner {name} is of the method {config['method']}, unknown here; upgrade knnmt.")
     try:
-        return METHODS[config["method"]].load(directory, config)
-    except (KeyError, TypeError) as error:
+        combiner = METHODS[config["method"]].load(directory, config)
+        fitted_to = combiner.record.get("model", store.model.fingerprint)
+    except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory) from error
+    if fitted_to != store.model.fingerprint:
+        raise MethodError(f"The combiner {name} was fitted to another model than the store {store.path}; fit it again.")
+    return combiner

@@ -5,7 +5,7 @@ from typing import Any, Self
 import torch
 
 from knnmt.combiner.base import Combiner
-from knnmt.combiner.combination import Combination, Observation
+from knnmt.combiner.combination import NEVER, Combination, Observation, log_shares
 from knnmt.errors import MethodError
 
 
@@ -21,16 +21,13 @@ class Vanilla(Combiner):
         self.k, self.lam, self.temperature = k, lam, temperature
 
     def combine(self, observation: Observation) -> Combination:
-        distances = observation.distances
-        found = torch.isfinite(distances[:, :1])  # a row without any neighbour keeps the model's own distribution
-        nearest = distances[:, :1].where(found, torch.zeros_like(distances[:, :1]))
-        # relative to the nearest, so that exp never underflows for all of them
-        weights = torch.softmax(-(distances - nearest).where(found, torch.zeros_like(distances)) / self.temperature, 1)
+        exists = observation.exists
+        log_odds = torch.full_like(observation.distances[:, 0], self.lam).logit().clamp(NEVER, -NEVER)
         return Combination(
-            weights=weights * found,
-            lam=self.lam * found.squeeze(1).float(),
-            temperature=torch.full_like(distances[:, 0], self.temperature),
-            c=torch.zeros_like(distances),
+            log_weights=log_shares(-observation.distances / self.temperature, exists),
+            log_odds=log_odds.where(exists[:, 0], NEVER),  # without any neighbour the model's own distribution stays
+            temperature=torch.full_like(observation.distances[:, 0], self.temperature),
+            c=torch.zeros_like(observation.distances),
         )
 
     def options(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from knnmt.datastore.model_record import ModelRecord, check_same_model
 from knnmt.datastore.segment import Segment
 from knnmt.datastore.staging import StagedSegment
 from knnmt.datastore.store import Provenance, Store, verify
+from knnmt.datastore.stored_sentences import StoredSentences
 from knnmt.datastore.writer import Plan, StoreWriter
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "StagedSegment",
     "Store",
     "StoreWriter",
+    "StoredSentences",
     "check_same_model",
     "storage_errors",
     "verify",

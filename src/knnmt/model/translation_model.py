@@ -121,9 +121,10 @@ class TranslationModel:
         chunks = zip(
             torch.split(states.hidden, self.chunk_rows), torch.split(states.tokens, self.chunk_rows), strict=True
         )
-        return torch.cat([self._gold_log_p(hidden, tokens) for hidden, tokens in chunks])
+        return torch.cat([self.token_log_p(hidden, tokens) for hidden, tokens in chunks])
 
-    def _gold_log_p(self, hidden: Tensor, tokens: Tensor) -> Tensor:
+    def token_log_p(self, hidden: Tensor, tokens: Tensor) -> Tensor:
+        """log p_NMT of one token a row; makes all rows × vocabulary at once.  # [rows]"""
         logits = self.logits(hidden).float()
         return logits.gather(1, tokens[:, None]).squeeze(1) - logits.logsumexp(1)
 

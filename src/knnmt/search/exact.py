@@ -10,7 +10,9 @@ from knnmt.search.pairs import Floats, Ids, Pairs
 from knnmt.search.parameters import PARALLEL_PRODUCTS
 from knnmt.search.threads import one_thread
 
-Exclude = Callable[[Ids], npt.NDArray[np.bool_]]
+# candidate ids [n, m] (−1 where there is none) and the queries [n] they were found for, by number → mask [n, m],
+# True where a pair is to be left out
+Exclude = Callable[[Ids, Ids], npt.NDArray[np.bool_]]
 
 NUMBERS_AT_ONCE = 1 << 22  # of a table queries × keys
 
@@ -31,15 +33,19 @@ def nearest(blocks: Iterable[tuple[Ids, Floats]], queries: Floats, k: int) -> Id
     return best.ids
 
 
-def nearest_allowed(pairs: Pairs, queries: Floats, k: int, exclude: Exclude | None) -> Ids:
-    """`nearest` over all pairs without those that `exclude` names; −1 where fewer are left. Slow but sure."""
+def nearest_allowed(pairs: Pairs, queries: Floats, rows: Ids, k: int, exclude: Exclude | None) -> Ids:
+    """`nearest` over all pairs without those that `exclude` names; −1 where fewer are left. Slow but sure.
+
+    Args:
+        rows: the queries' numbers for `exclude`  # [len(queries)]
+    """
     best = _Best(len(queries), k)
     for ids, keys in pairs.blocks(max(1, NUMBERS_AT_ONCE // max(len(queries), pairs.dim))):
         prefer_blas(pairs.dim)
         table = np.broadcast_to(ids, (len(queries), len(ids)))
         distances = faiss.pairwise_distances(queries, keys)  # [rows, block]
         if exclude is not None:
-            distances[exclude(table)] = np.inf
+            distances[exclude(table, rows)] = np.inf
         best.add(table, distances)
     return np.where(np.isinf(best.distances), -1, best.ids)
 

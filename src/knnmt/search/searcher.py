@@ -16,7 +16,7 @@ from knnmt.search.flat import Flat
 from knnmt.search.neighbours import Neighbours
 from knnmt.search.pairs import Floats, Ids, Pairs
 
-WIDER = (1, 2, 4, 8, 16)  # times as far as usual; what is then still missing is looked for exactly
+WIDER = (1, 2, 4, 8, 16, 32, 64)  # times as far as usual; what is then still missing is looked for exactly
 
 
 class Searcher:
@@ -56,8 +56,8 @@ class Searcher:
         Args:
             queries: float32 [rows, dim]
             k: how many
-            exclude: takes candidate ids [rows, m] (−1 where there is none, rows as in `queries`) and gives a
-                mask [rows, m] that is True where a pair is to be left out; called until k others are found
+            exclude: takes candidate ids [n, m] (−1 where there is none) and the rows [n] of `queries` they are for,
+                and gives a mask [n, m] that is True where a pair is to be left out; called until k others are found
         """
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.pairs.dim:
@@ -76,11 +76,13 @@ class Searcher:
             if not len(pending):
                 return ids, distances
             found = [engine.candidates(queries[pending], k, widen) for engine in self.engines]
-            candidates = _drop(np.concatenate(found, axis=1), pending, len(queries), exclude)
+            candidates = np.concatenate(found, axis=1)
+            if exclude is not None:
+                candidates = np.where(exclude(candidates, pending), -1, candidates)
             ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
             pending = pending[ids[pending, min(k, len(self.pairs)) - 1] < 0]
         if len(pending):
-            candidates = nearest_allowed(self.pairs, queries, k, exclude)[pending]
+            candidates = nearest_allowed(self.pairs, queries[pending], pending, k, exclude)
             ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
         return ids, distances
 
@@ -90,15 +92,6 @@ class Searcher:
         except IndexError as error:
             message = f"the index in {self.store.index_directory} names pairs that the store does not have; {MEND}"
             raise StoreError(message) from error
-
-
-def _drop(candidates: Ids, pending: Ids, rows: int, exclude: Exclude | None) -> Ids:
-    """−1 in place of candidates [pending rows, m] to be left out; `exclude` sees the rows where they belong."""
-    if exclude is None:
-        return candidates
-    table = np.full((rows, candidates.shape[1]), -1, dtype=np.int64)
-    table[pending] = candidates
-    return np.where(exclude(table)[pending], -1, candidates)
 
 
 def _open(store: Store, config: IndexConfig) -> Engine:

@@ -1,5 +1,22 @@
-"""What combiners are fitted from."""
+"""What combiners are fitted from, and how their networks are trained."""
 
-from knnmt.training.features import Features, collect_features, take
+from knnmt.training.collect import collect_features, collect_stored
+from knnmt.training.features import Features, take
+from knnmt.training.perturbation import ClosedForm, Noise
+from knnmt.training.read_back import ReadBack
+from knnmt.training.recipe import Recipe
+from knnmt.training.trainer import Training, Validation, train
 
-__all__ = ["Features", "collect_features", "take"]
+__all__ = [
+    "ClosedForm",
+    "Features",
+    "Noise",
+    "ReadBack",
+    "Recipe",
+    "Training",
+    "Validation",
+    "collect_features",
+    "collect_stored",
+    "take",
+    "train",
+]

@@ -3,6 +3,17 @@
 from knnmt.workflow.build import BuildReport, build, build_with_report
 from knnmt.workflow.evaluate import Evaluation, evaluate
 from knnmt.workflow.fit import FitReport, fit
+from knnmt.workflow.fit_trained import Networks
 from knnmt.workflow.info import info
 
-__all__ = ["BuildReport", "Evaluation", "FitReport", "build", "build_with_report", "evaluate", "fit", "info"]
+__all__ = [
+    "BuildReport",
+    "Evaluation",
+    "FitReport",
+    "Networks",
+    "build",
+    "build_with_report",
+    "evaluate",
+    "fit",
+    "info",
+]

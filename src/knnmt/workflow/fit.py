@@ -1,20 +1,23 @@
-"""Fit a method to a store on dev pairs, and keep it in the store."""
+"""Fit a method to a store, on dev pairs or on the store's own sentences, and keep it in the store."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from knnmt.combiner import BASE, METHODS, Combiner
+from knnmt.combiner import BASE, METHODS, Combiner, Vanilla
 from knnmt.datastore import Store, StoreWriter, storage_errors
 from knnmt.datastore.manifest import check_combiner_name
-from knnmt.decoding import Settings, Translator
+from knnmt.decoding import Settings
 from knnmt.errors import MethodError
-from knnmt.evaluation import corpus_bleu
 from knnmt.model import TranslationModel
-from knnmt.training import Features, collect_features
-from knnmt.tuning import KS, Point, best_few, likelihood_grid
+from knnmt.training import Features, Recipe, Training, collect_features, collect_stored
+from knnmt.tuning import KS, Point
+from knnmt.workflow.fit_trained import Networks, make_combiner, train_combiner
+from knnmt.workflow.fit_vanilla import tune_vanilla
 from knnmt.workflow.session import Session
+
+K = 8  # neighbours of trained methods
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,10 @@ class FitReport:
         nll, base_nll: of the dev tokens, with it and without
         gold_in_k: share of dev tokens found among the neighbours
         median_nearest: of the squared distances to the nearest neighbour
-        grid: all places that were tried, best likelihood first
-        bleu: of the places that were decoded, with the BLEU on the dev sentences decoded
+        grid: vanilla: all places that were tried, best likelihood first
+        bleu: vanilla: the places that were decoded, with the BLEU on the dev sentences decoded
+        training: adaptive and robust: how it went
+        self_trained: on the store's own sentences, without dev pairs
         leaked: dev sentences that are in the store
         skipped: dev sentences left out because they are longer than the model takes
     """
@@ -43,17 +48,23 @@ class FitReport:
     median_nearest: float
     grid: list[Point]
     bleu: list[tuple[Point, float]]
+    training: Training | None
+    self_trained: bool
     leaked: int
     skipped: int
 
 
 def fit(
     store: Store | str | Path,
-    corpus: Sequence[str | Path],
-    method: str = "vanilla",
+    corpus: Sequence[str | Path] = (),
+    method: str = "robust",
     *,
     name: str | None = None,
     k: int | None = None,
+    without: Iterable[str] = (),
+    networks: Networks | None = None,
+    recipe: Recipe | None = None,
+    sentences: int = 2000,
     limit: int | None = None,
     decode_best: int = 3,
     decode_sentences: int = 100,
@@ -61,20 +72,27 @@ def fit(
     model: TranslationModel | str | None = None,
     device: str = "auto",
 ) -> FitReport:
-    """Tune a method on dev pairs; it is kept in the store under `name`.
+    """Train (adaptive, robust) or tune (vanilla) a method; it is kept in the store under `name`.
 
     Args:
         store: a store or its directory
-        corpus: dev files, which must not be in the store
+        corpus: dev files, which must not be in the store; none: sentences drawn from the store, which are
+            searched as if they and their likes were not in it
         method: one of `knnmt.combiner.METHODS`
         name: to keep several side by side; the method's by default
-        k: neighbours; by default tuned too
-        decode_best: how many places of the grid are decoded and compared by BLEU; 0: likelihood decides
-        decode_sentences: the first so many dev sentences are decoded
+        k: neighbours; 8 by default, and for vanilla tuned too
+        without: parts of the robust method to leave out, as in the paper's ablation: `wp`, `dc`,
+            `vector-perturbation`, `pseudo-pairs`, `robust-training`, `decline`
+        networks: sizes and forms of the networks
+        recipe: of training
+        sentences: how many are drawn from the store where there are no dev files
+        decode_best: vanilla: how many places of the grid are decoded and compared by BLEU; 0: likelihood decides
+        decode_sentences: vanilla: the first so many dev sentences are decoded
         model: the store's own, or where it is now if it was moved
 
     Example:
-        knnmt.fit("memory", ["dev.de", "dev.en"], method="vanilla")
+        knnmt.fit("memory", ["dev.de", "dev.en"])
+        knnmt.fit("memory", method="adaptive", k=16, name="adaptive-16")
     """
     if method not in METHODS:
         raise MethodError(f"There is no method {method}; choose one of {', '.join(METHODS)}.")
@@ -83,15 +101,28 @@ def fit(
         raise MethodError(f"The name {BASE} is the model's own; choose another.")
     check_combiner_name(name)
     store = Store.open(store)
-    ks = _neighbours(store, k)
+    networks, recipe = (networks or Networks()).leaving_out(method, without, recipe or Recipe())
+    ks = _neighbours(store, k, method)
+    top = 0 if method == Vanilla.method else make_combiner(method, max(ks), 1.0, networks, recipe.seed).top
     session = Session.open(store, corpus, limit=limit, model=model, device=device)
-    features = collect_features(session.model, session.searcher, session.pairs, max(ks))
-    grid = likelihood_grid(features, ks)
-    bleu = _decode(session, best_few(grid, decode_best), decode_sentences, settings) if decode_best > 1 else []
-    best = max(bleu, key=lambda scored: scored[1])[0] if bleu else grid[0]
-    combiner = best.combiner()
+    features = _collect(session, max(ks), top, sentences, recipe)
+    grid: list[Point] = []
+    bleu: list[tuple[Point, float]] = []
+    training: Training | None = None
+    combiner: Combiner
+    if method == Vanilla.method:
+        # the store's own sentences cannot be decoded: each would find itself
+        combiner, grid, bleu = tune_vanilla(
+            session, features, ks, decode_best if corpus else 0, decode_sentences, settings
+        )
+    else:
+        combiner, training = train_combiner(session, features, method, ks[0], networks, recipe)
     nll, mean_lambda = features.judge(combiner)
-    combiner.record = _record(session, features, nll, bleu)
+    combiner.record = _record(session, features, combiner, nll) | {
+        "sentences": len(features.lengths),
+        "bleu": [{"k": p.k, "lambda": p.lam, "temperature": p.temperature, "bleu": score} for p, score in bleu],
+        "training": None if training is None else _training_record(recipe, training),
+    }
     return FitReport(
         store=_keep(session.store, name, combiner),
         name=name,
@@ -103,46 +134,51 @@ def fit(
         median_nearest=features.median_nearest,
         grid=grid,
         bleu=bleu,
+        training=training,
+        self_trained=not corpus,
         leaked=sum(session.in_store()),
         skipped=features.skipped,
     )
 
 
-def _neighbours(store: Store, k: int | None) -> list[int]:
+def _neighbours(store: Store, k: int | None, method: str) -> list[int]:
     if k is not None and k < 1:
         raise MethodError(f"K is {k}, which finds no neighbour; give 1 or more.")
+    if k is None and method != Vanilla.method:
+        k = K
     if k is not None and k > store.pairs:
         raise MethodError(f"K is {k}, but the store {store.path} holds only {store.pairs} pairs; lower --k.")
     return [k] if k is not None else [each for each in KS if each <= store.pairs] or [store.pairs]
 
 
-def _decode(
-    session: Session, points: list[Point], sentences: int, settings: Settings | None
-) -> list[tuple[Point, float]]:
-    pairs = session.pairs[:sentences]
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    settings = settings or Settings(split=False)
-    scored = []
-    for point in points:
-        translator = Translator(
-            session.store, point.combiner(), settings=settings, model=session.model, searcher=session.searcher
-        )
-        scored.append((point, corpus_bleu(translator.translate(sources), references)))
-    return scored
+def _collect(session: Session, k: int, top: int, sentences: int, recipe: Recipe) -> Features:
+    exact = recipe.exact_perturbation
+    if session.summary is not None:
+        return collect_features(session.model, session.searcher, session.pairs, k, top, keep_queries=exact)
+    return collect_stored(session.model, session.searcher, sentences, k, top, seed=recipe.seed, keep_queries=exact)
 
 
-def _record(session: Session, features: Features, nll: float, bleu: list[tuple[Point, float]]) -> dict[str, Any]:
+def _record(session: Session, features: Features, combiner: Combiner, nll: float) -> dict[str, Any]:
+    summary = session.summary
     return {
         "model": session.store.model.fingerprint,
         "store": session.store.fingerprint,
-        "dev": session.summary.digest,
-        "dev_pairs": session.summary.pairs,
+        "dev": summary.digest if summary else None,
+        "dev_pairs": summary.pairs if summary else None,
         "dev_tokens": len(features),
         "nll": nll,
         "base_nll": features.base_nll,
-        "gold_in_k": features.gold_in_k(features.observation.values.shape[1]),
+        "gold_in_k": features.gold_in_k(combiner.k),
         "median_nearest": features.median_nearest,
-        "bleu": [{"k": p.k, "lambda": p.lam, "temperature": p.temperature, "bleu": score} for p, score in bleu],
+    }
+
+
+def _training_record(recipe: Recipe, training: Training) -> dict[str, Any]:
+    return recipe.to_json() | {
+        "updates_made": training.updates,
+        "best_update": training.best.update,
+        "interrupted": training.interrupted,
+        "history": [[each.update, round(each.nll, 5), round(each.mean_lambda, 4)] for each in training.history],
     }
 
 

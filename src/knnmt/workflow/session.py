@@ -15,13 +15,13 @@ from knnmt.search import Searcher
 
 @dataclass(frozen=True)
 class Session:
-    """A store in use with some pairs that are not in it."""
+    """A store in use with some pairs that are not in it; none where the store's own are used."""
 
     store: Store
     model: TranslationModel
     searcher: Searcher
     pairs: list[Pair]
-    summary: CorpusSummary
+    summary: CorpusSummary | None
 
     @classmethod
     def open(
@@ -39,6 +39,8 @@ class Session:
             check_binding(model, store)
         else:
             model = load_model(store, device, model)
+        if not corpus:
+            return cls(store, model, Searcher(store), [], None)
         read = Corpus(corpus, languages=model.codec.languages, limit=limit)
         summary = read.scan()
         return cls(store, model, Searcher(store), list(read), summary)

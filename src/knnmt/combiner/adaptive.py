@@ -1,0 +1,67 @@
+"""Adaptive kNN-MT (Zheng et al. 2021): a network chooses, position by position, how many neighbours to trust."""
+
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from knnmt.combiner.combination import NEVER, Combination, Observation, log_shares
+from knnmt.combiner.inputs import retrieval_inputs
+from knnmt.combiner.trained import Trained, seeded
+from knnmt.errors import MethodError
+
+
+class Adaptive(Trained):
+    """The meta-k network: a softmax over {0, 1, 2, 4, …, K} neighbours; λ is 1 − p(0).
+
+    Args:
+        k: neighbours, a power of two
+        scale: what squared distances are divided by
+        temperature: T in raw squared distances
+        hidden: size of the network's hidden layer
+        seed: of its first weights
+    """
+
+    method = "adaptive"
+
+    def __init__(self, k: int, scale: float, temperature: float, *, hidden: int = 32, seed: int = 0) -> None:
+        super().__init__(k, scale)
+        if k & (k - 1):
+            raise MethodError(f"Adaptive kNN-MT chooses among 1, 2, 4, … K neighbours, so K cannot be {k}; give 8.")
+        if not temperature > 0 or hidden < 1:
+            raise MethodError("Adaptive kNN-MT needs T above 0 and a hidden layer of 1 or more.")
+        self.temperature, self.hidden = temperature, hidden
+        self.network = seeded(lambda: _meta_k(k, hidden), seed)
+
+    def _combine(self, seen: Observation) -> Combination:
+        exists = seen.exists
+        choice = self.network(retrieval_inputs(seen, self.scale)).log_softmax(1)  # [rows, 2 + log2 K]
+        log_none, log_some = choice[:, 0], choice[:, 1:]
+        scores = (-seen.distances / self.temperature)[:, None, :]
+        shares = log_shares(scores, exists[:, None, :] & self._reach(exists.device))  # [rows, choices, K]
+        log_lam = log_some.logsumexp(1)
+        return Combination(
+            log_weights=((log_some[:, :, None] + shares).logsumexp(1) - log_lam[:, None]).clamp_min(NEVER),
+            log_odds=(log_lam - log_none).where(exists[:, 0], NEVER),
+            temperature=torch.full_like(log_lam, self.temperature),
+            c=torch.zeros_like(seen.distances),
+        )
+
+    def _reach(self, device: torch.device) -> Tensor:
+        """Which neighbours each choice takes: the first 1, 2, 4, …  # [choices, K]"""
+        sizes = 2 ** torch.arange(self.k.bit_length(), device=device)
+        return torch.arange(self.k, device=device) < sizes[:, None]
+
+    def options(self) -> dict[str, Any]:
+        return {"k": self.k, "scale": self.scale, "temperature": self.temperature, "hidden": self.hidden}
+
+    @classmethod
+    def from_options(cls, options: dict[str, Any]) -> Self:
+        return cls(options["k"], options["scale"], options["temperature"], hidden=options["hidden"])
+
+
+def _meta_k(k: int, hidden: int) -> nn.Module:
+    first = nn.Linear(2 * k, hidden)
+    nn.init.xavier_normal_(first.weight[:, :k], gain=0.01)
+    nn.init.xavier_normal_(first.weight[:, k:], gain=0.1)
+    return nn.Sequential(first, nn.Tanh(), nn.Linear(hidden, 1 + k.bit_length()))

@@ -1,0 +1,63 @@
+"""What combiners with networks share: the distances' scale, weights on disk, a seeded start."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from knnmt.combiner.base import Combiner, damaged
+from knnmt.combiner.combination import Combination, Observation
+from knnmt.errors import MethodError
+
+WEIGHTS = "model.safetensors"
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+class Trained(Combiner):
+    """A combiner whose answer networks give.
+
+    Args:
+        k: neighbours
+        scale: what squared distances are divided by before anything in the combiner sees them
+    """
+
+    network: nn.Module
+
+    def __init__(self, k: int, scale: float) -> None:
+        super().__init__()
+        if k < 1 or not scale > 0:
+            raise MethodError(f"K is {k} and the scale of the distances {scale:g}; both must be above 0.")
+        self.k, self.scale = k, scale
+
+    @abstractmethod
+    def _combine(self, seen: Observation) -> Combination: ...
+
+    def combine(self, observation: Observation) -> Combination:
+        self.network.to(observation.distances.device)  # decoding may be elsewhere than cached features are
+        return self._combine(observation)
+
+    def save(self, directory: Path) -> None:
+        super().save(directory)
+        save_file(self.network.state_dict(), directory / WEIGHTS)
+
+    @classmethod
+    def load(cls, directory: Path, config: dict[str, Any]) -> Self:
+        combiner = super().load(directory, config)
+        try:
+            combiner.network.load_state_dict(load_file(directory / WEIGHTS))
+        except (OSError, SafetensorError, RuntimeError) as error:  # RuntimeError: weights of another shape
+            raise damaged(directory) from error
+        return combiner
+
+
+def seeded(make: Callable[[], Module], seed: int) -> Module:
+    """PyTorch's default initialisation from a seed of its own; the caller's random numbers go on undisturbed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()

@@ -1,0 +1,164 @@
+"""One search and one output projection for every position, of dev pairs or of the store's own sentences."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from knnmt.combiner import NEVER, Observation, observe
+from knnmt.corpus import Pair
+from knnmt.datastore import Store, StoredSentences
+from knnmt.errors import CorpusError
+from knnmt.model import States, TranslationModel
+from knnmt.progress import progress
+from knnmt.search import Exclude, Searcher
+from knnmt.search.pairs import Ids
+from knnmt.training.features import Features
+
+_STORED_ROWS = 4096  # of stored keys searched at once
+
+Leave = Callable[[Ids], Exclude]  # what is left out in the search for sentences of these numbers, one a row
+
+
+def collect_features(
+    model: TranslationModel,
+    searcher: Searcher,
+    pairs: Sequence[Pair],
+    k: int,
+    top: int = 0,
+    *,
+    keep_queries: bool = False,
+    leave: Leave | None = None,
+) -> Features:
+    """Pass pairs through the model and search, once.
+
+    Args:
+        keep_queries: keep what was searched for and the neighbours' ids too
+        leave: makes the searches' `exclude`, from the places of pairs in `pairs`
+    """
+    sources = model.codec.encode_sources([pair.source for pair in pairs])
+    targets = model.codec.encode_targets([pair.target for pair in pairs])
+    limit = model.codec.max_length
+    kept = [i for i in range(len(pairs)) if max(len(sources[i]), len(targets[i])) <= limit]
+    if not kept:
+        raise CorpusError(f"Every sentence of the corpus is longer than the model's {limit} tokens; give shorter ones.")
+    batches = model.batches([sources[i] for i in kept], [targets[i] for i in kept])
+    places = np.array(kept)
+    of_kept = None if leave is None else lambda sentences: leave(places[sentences])
+    return _collect(model, searcher, batches, len(kept), k, top, keep_queries, of_kept, len(pairs) - len(kept))
+
+
+def collect_stored(
+    model: TranslationModel,
+    searcher: Searcher,
+    sentences: int,
+    k: int,
+    top: int = 0,
+    *,
+    seed: int = 1,
+    keep_queries: bool = False,
+) -> Features:
+    """Features of sentences drawn from the store itself, as if they and their likes were not in it.
+
+    In a row's search every stored sentence is left out that has the same normalised source or target. The queries
+    are the stored keys; what the model thinks there is one output projection, if keys are what enters it.
+    """
+    stored = StoredSentences(searcher.store)
+    drawn = np.random.default_rng(seed).permutation(len(stored))[:sentences]
+    if model.key_layer != "output":
+        pairs = stored.pairs(drawn)
+        leave = _leave_same_texts(stored)
+        return collect_features(
+            model, searcher, pairs, k, top, keep_queries=keep_queries, leave=lambda places: leave(drawn[places])
+        )
+    batches = _stored_states(model, searcher.store, stored, drawn)
+    return _collect(model, searcher, batches, len(drawn), k, top, keep_queries, _leave_same_texts(stored))
+
+
+def _leave_same_texts(stored: StoredSentences) -> Leave:
+    sources, targets = stored.hashes("source"), stored.hashes("target")
+
+    def leave(own: Ids) -> Exclude:
+        def exclude(ids: Ids, rows: Ids) -> NDArray[np.bool_]:
+            theirs, mine = stored.of(ids), own[rows][:, None]
+            same: NDArray[np.bool_] = (sources[theirs] == sources[mine]) | (targets[theirs] == targets[mine])
+            return same
+
+        return exclude
+
+    return leave
+
+
+def _stored_states(model: TranslationModel, store: Store, stored: StoredSentences, drawn: Ids) -> Iterator[States]:
+    """The stored keys of the drawn sentences as the model's states, whole sentences at a time."""
+    ids, lengths = stored.ids(drawn)
+    ends = np.cumsum(lengths)
+    batch = (ends - 1) // _STORED_ROWS
+    for number in np.unique(batch):
+        of_batch = np.flatnonzero(batch == number)
+        rows = ids[ends[of_batch[0]] - lengths[of_batch[0]] : ends[of_batch[-1]]]
+        keys = torch.from_numpy(store.keys(rows)).to(model.device, model.tap.projection.weight.dtype)
+        tokens = torch.from_numpy(store.values(rows)).to(model.device, torch.int64)
+        yield States(drawn[of_batch], lengths[of_batch], keys, keys, tokens)
+
+
+@torch.inference_mode()
+def _collect(
+    model: TranslationModel,
+    searcher: Searcher,
+    batches: Iterable[States],
+    sentences: int,
+    k: int,
+    top: int,
+    keep_queries: bool,
+    leave: Leave | None,
+    skipped: int = 0,
+) -> Features:
+    """Nothing of size positions × vocabulary is kept, or made but in chunks."""
+    observations: list[Observation] = []
+    columns: list[tuple[Tensor, ...]] = []  # tokens, log_p, log_p_sum
+    kept: list[tuple[Tensor, ...]] = []  # ids, queries
+    lengths = []
+    with progress("Searching for every token's neighbours", total=sentences, unit="tokens") as meter:
+        for states in batches:
+            queries = states.keys.float().cpu()
+            exclude = None if leave is None else leave(np.repeat(states.sentences, states.lengths))
+            found = searcher.search(queries.numpy(), k, exclude)
+            if keep_queries:
+                kept.append((torch.from_numpy(found.ids), queries))
+            for start in range(0, len(states.tokens), model.chunk_rows):
+                rows = slice(start, start + model.chunk_rows)
+                logits = model.logits(states.hidden[rows]).float()
+                log_sum_exp = logits.logsumexp(1)
+                observations.append(_on_cpu(observe(found[rows], logits, log_sum_exp, top)))
+                log_p = logits.sub_(log_sum_exp[:, None]).clamp_min_(NEVER)
+                tokens = states.tokens[rows]
+                gold = log_p.gather(1, tokens[:, None]).squeeze(1)
+                columns.append((tokens.cpu(), gold.cpu(), log_p.sum(1).cpu()))
+            lengths.append(states.lengths)
+            meter.advance(len(states.sentences), units=len(states.tokens))
+    tokens, gold, total = map(torch.cat, zip(*columns, strict=True))
+    ids, asked = map(torch.cat, zip(*kept, strict=True)) if kept else (None, None)
+    return Features(
+        observation=_concatenate(observations),
+        tokens=tokens,
+        log_p=gold,
+        log_p_sum=total,
+        lengths=np.concatenate(lengths),
+        vocabulary=model.vocab_size,
+        dim=model.dim,
+        skipped=skipped,
+        ids=ids,
+        queries=asked,
+    )
+
+
+def _on_cpu(observation: Observation) -> Observation:
+    return Observation(*(getattr(observation, field.name).cpu() for field in fields(Observation)))
+
+
+def _concatenate(parts: Sequence[Observation]) -> Observation:
+    return Observation(*(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(Observation)))

@@ -1,0 +1,62 @@
+"""`--exact-perturbation`: noise on the keys themselves, and what the model thinks of the noisy keys."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from knnmt.datastore import Store
+from knnmt.errors import MethodError
+from knnmt.model import TranslationModel
+from knnmt.training.features import Features
+from knnmt.training.perturbation import Batch
+
+
+class ReadBack:
+    """Reads the found keys from the store, adds noise, and projects them on the vocabulary, in chunks.
+
+    What the released code did. It costs K output projections a position, so it is there to check the closed form by.
+    """
+
+    def __init__(
+        self, sigma: float, rng: np.random.Generator, features: Features, store: Store, model: TranslationModel
+    ) -> None:
+        if model.key_layer != "output":
+            raise MethodError(
+                f"The store's keys are of the layer {model.key_layer}, which cannot be projected on the vocabulary; "
+                "leave out --exact-perturbation."
+            )
+        assert features.ids is not None
+        assert features.queries is not None
+        self.sigma, self.rng = sigma, rng
+        self.ids, self.queries = features.ids, features.queries
+        self.store, self.model = store, model
+
+    def on_keys(self, batch: Batch, at: Tensor) -> tuple[Tensor, Tensor]:
+        rows = batch.rows[at]
+        ids = self.ids[rows][:, : batch.seen.values.shape[1]]
+        keys = self._noisy(torch.from_numpy(self.store.keys(ids.numpy())).float())  # [at, K, dim]
+        distances = ((keys - self.queries[rows][:, None]) ** 2).sum(2)
+        log_p = self._log_p(keys.flatten(0, 1), batch.seen.values[at].flatten()).view_as(distances)
+        missing = ids < 0
+        return (
+            distances.masked_fill(missing, torch.inf),
+            torch.where(missing, batch.seen.log_confidence[at], log_p),
+        )
+
+    def on_queries(self, batch: Batch, at: Tensor) -> tuple[Tensor, Tensor]:
+        queries = self.queries[batch.rows[at]]
+        keys = self._noisy(queries)
+        return ((keys - queries) ** 2).sum(1), self._log_p(keys, batch.tokens[at])
+
+    def _noisy(self, keys: Tensor) -> Tensor:
+        noise = self.rng.standard_normal(tuple(keys.shape), dtype=np.float32)
+        return keys + self.sigma * torch.from_numpy(noise)
+
+    @torch.inference_mode()
+    def _log_p(self, keys: Tensor, tokens: Tensor) -> Tensor:
+        device, dtype = self.model.device, self.model.tap.projection.weight.dtype
+        rows = self.model.chunk_rows
+        chunks = zip(torch.split(keys, rows), torch.split(tokens, rows), strict=True)
+        return torch.cat(
+            [self.model.token_log_p(part.to(device, dtype), of.to(device)).cpu() for part, of in chunks]
+        ).clone()

@@ -1,0 +1,164 @@
+"""The training loop: thousands of updates on cached features, without the translation model."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.utils import clip_grad_norm_
+
+from knnmt.combiner import Trained
+from knnmt.progress import Meter, progress
+from knnmt.training.features import Features, take
+from knnmt.training.loss import smoothed_nll
+from knnmt.training.perturbation import Batch, Noise, perturb
+from knnmt.training.recipe import Recipe
+
+_REPORT_EVERY = 20  # updates
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The dev loss after so many updates: nats a token, and mean λ."""
+
+    update: int
+    nll: float
+    mean_lambda: float
+    alpha: float
+
+
+@dataclass
+class Training:
+    """How training went.
+
+    Attributes:
+        history: every validation
+        updates: how many were made
+        interrupted: by Ctrl-C; the best weights so far are kept
+    """
+
+    history: list[Validation] = field(default_factory=list)
+    updates: int = 0
+    interrupted: bool = False
+
+    @property
+    def best(self) -> Validation:
+        return min(self.history, key=lambda validation: validation.nll)
+
+
+def train(combiner: Trained, features: Features, recipe: Recipe, noise: Noise | None = None) -> Training:
+    """Train a combiner's network; it ends with the weights of the best dev loss.
+
+    Args:
+        noise: where perturbed distances come from; None: no perturbation
+    """
+    loop = _Loop(combiner, features, recipe, noise)
+    with progress(f"Training {combiner.method}", total=recipe.updates, unit="updates") as meter, _one_thread():
+        try:
+            loop.run(meter)
+        except KeyboardInterrupt:
+            loop.training.interrupted = True
+        loop.keep_best()
+    return loop.training
+
+
+class _Loop:
+    def __init__(self, combiner: Trained, features: Features, recipe: Recipe, noise: Noise | None) -> None:
+        self.combiner, self.features, self.recipe, self.noise = combiner, features, recipe, noise
+        self.training = Training()
+        self.best_weights: dict[str, torch.Tensor] = {}
+        # two streams: whether and how positions are perturbed does not change which sentences come together
+        batches, self.draws = (np.random.default_rng(seed) for seed in np.random.SeedSequence(recipe.seed).spawn(2))
+        self.batches = _batches(features.lengths, recipe.batch_sentences, batches)
+        self.optimizer = torch.optim.Adam(
+            combiner.network.parameters(), lr=recipe.learning_rate, betas=recipe.adam_betas, eps=recipe.adam_eps
+        )
+
+    def run(self, meter: Meter) -> None:
+        recipe, training = self.recipe, self.training
+        while training.updates < recipe.updates and not self._patience_is_over():
+            alpha = recipe.ratio(training.updates) if self.noise else 0.0
+            loss, lam = self._update(alpha)
+            training.updates += 1
+            meter.advance(1, units=1)
+            if training.updates % _REPORT_EVERY == 0:
+                meter.status(f"loss {loss:.3f}, α {alpha:.2f}, λ {lam:.2f}")
+            since = training.updates - recipe.validate_from
+            if since >= 0 and since % recipe.validate_every == 0:
+                self._validate()
+
+    def _update(self, alpha: float) -> tuple[float, float]:
+        batch = self._batch(next(self.batches))
+        seen = batch.seen
+        if self.noise and alpha > 0:
+            seen = perturb(batch, alpha, self.recipe, self.noise, self.draws)
+        answer = self.combiner.combine(seen)
+        loss = smoothed_nll(
+            answer,
+            seen,
+            batch.tokens,
+            batch.log_p,
+            batch.log_p_sum,
+            self.features.vocabulary,
+            self.recipe.label_smoothing,
+        ).mean()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        clip_grad_norm_(self.combiner.network.parameters(), self.recipe.clip)
+        self.optimizer.step()
+        return loss.item(), answer.lam.detach().mean().item()
+
+    def _batch(self, positions: NDArray[np.int64]) -> Batch:
+        rows = torch.from_numpy(positions)
+        features = self.features
+        return Batch(
+            rows=rows,
+            seen=take(features.observation, rows, self.combiner.k, self.combiner.top),
+            tokens=features.tokens[rows],
+            log_p=features.log_p[rows],
+            log_p_sum=features.log_p_sum[rows],
+        )
+
+    def _validate(self) -> None:
+        nll, lam = self.features.judge(self.combiner)
+        training = self.training
+        if not training.history or nll < training.best.nll:
+            self.best_weights = deepcopy(self.combiner.network.state_dict())
+        alpha = self.recipe.ratio(training.updates) if self.noise else 0.0
+        training.history.append(Validation(training.updates, nll, lam, alpha))
+
+    def _patience_is_over(self) -> bool:
+        history = self.training.history
+        return bool(history) and len(history) - 1 - history.index(self.training.best) >= self.recipe.patience
+
+    def keep_best(self) -> None:
+        if not self.training.history or self.training.history[-1].update < self.training.updates:
+            self._validate()  # what came after the last validation may be better
+        self.combiner.network.load_state_dict(self.best_weights)
+
+
+def _batches(lengths: NDArray[np.int64], sentences: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """Positions of so many sentences at a time, in a new order each time all have been seen, for ever."""
+    starts = np.cumsum(lengths) - lengths
+    while True:
+        order = rng.permutation(len(lengths))
+        for place in range(0, len(order), sentences):
+            chosen = order[place : place + sentences]
+            within = np.arange(lengths[chosen].sum()) - np.repeat(
+                np.cumsum(lengths[chosen]) - lengths[chosen], lengths[chosen]
+            )
+            yield np.repeat(starts[chosen], lengths[chosen]) + within
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """An update's tensors are small: a second thread only waits."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
