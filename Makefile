@@ -19,8 +19,10 @@ demo: setup
 	rm -rf .demo
 	$(BIN)/knnmt build .demo/espresso $(ESPRESSO)/memory.de $(ESPRESSO)/memory.en --model de-en-small
 	$(BIN)/knnmt fit .demo/espresso $(ESPRESSO)/dev.de $(ESPRESSO)/dev.en --method vanilla
+	$(BIN)/knnmt fit .demo/espresso $(ESPRESSO)/dev.de $(ESPRESSO)/dev.en --method adaptive
+	$(BIN)/knnmt fit .demo/espresso $(ESPRESSO)/dev.de $(ESPRESSO)/dev.en --method robust
 	$(BIN)/knnmt info .demo/espresso
-	$(BIN)/knnmt evaluate .demo/espresso $(ESPRESSO)/test.de $(ESPRESSO)/test.en --methods base,vanilla
+	$(BIN)/knnmt evaluate .demo/espresso $(ESPRESSO)/test.de $(ESPRESSO)/test.en --methods base,vanilla,adaptive,robust
 	head -n 5 $(ESPRESSO)/test.de
 	head -n 5 $(ESPRESSO)/test.de | $(BIN)/knnmt translate .demo/espresso --method base
 	head -n 5 $(ESPRESSO)/test.de | $(BIN)/knnmt translate .demo/espresso
@@ -34,6 +36,7 @@ test: setup
 
 bench: setup
 	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/fit.py
 
 clean:
 	rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -41,6 +41,14 @@ class Combiner(ABC):
     def from_options(cls, options: dict[str, Any]) -> Self:
         """A combiner as it was saved, before its weights, if it has any, are loaded."""
 
+    @property
+    def signature(self) -> str:
+        """What a reader needs to know of it to get the same translations again."""
+        shown = {name: value for name, value in self.options().items() if value != []}
+        return "|".join(
+            f"{name}:{value:g}" if isinstance(value, float) else f"{name}:{value}" for name, value in shown.items()
+        )
+
     def save(self, directory: Path) -> None:
         """Write config.json into an existing directory."""
         config = {"method": self.method, "options": self.options(), "record": self.record}

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -41,6 +42,13 @@ class Trained(Combiner):
     def combine(self, observation: Observation) -> Combination:
         self.network.to(observation.distances.device)  # decoding may be elsewhere than cached features are
         return self._combine(observation)
+
+    @property
+    def signature(self) -> str:
+        digest = blake2b(digest_size=4)
+        for name, tensor in sorted(self.network.state_dict().items()):
+            digest.update(name.encode() + tensor.cpu().numpy().tobytes())
+        return f"{super().signature}|weights:{digest.hexdigest()}"
 
     def save(self, directory: Path) -> None:
         super().save(directory)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from knnmt.corpus import Pair
 from knnmt.datastore.store import ROW_BITS, Store
+from knnmt.ranges import ranges
 
 Numbers = npt.NDArray[np.int64]
 _ROW_MASK = (1 << ROW_BITS) - 1
@@ -47,8 +48,7 @@ class StoredSentences:
             first = np.searchsorted(segment.sentence, rows)
             lengths[here] = np.searchsorted(segment.sentence, rows, side="right") - first
             firsts[here] = first + (segment.number << ROW_BITS)
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return np.repeat(firsts, lengths) + within, lengths
+        return ranges(firsts, lengths), lengths
 
     def pairs(self, numbers: Numbers) -> list[Pair]:
         """The sentence pairs themselves."""

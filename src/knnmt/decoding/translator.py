@@ -99,8 +99,7 @@ class Translator:
         """What a reader needs to get the same translations again."""
         parts = [f"method:{self.method}", f"engine:{self.engine.name}", self.settings.signature]
         if (memory := self.engine.memory) is not None:
-            parts += [f"{name}:{value}" for name, value in memory.combiner.options().items()]
-            parts.append(f"index:{memory.searcher.description}")
+            parts += [memory.combiner.signature, f"index:{memory.searcher.description}"]
         parts += [f"model:{self.store.model.fingerprint[:8]}", f"store:{self.store.fingerprint[:8]}"]
         return "|".join(parts)
 

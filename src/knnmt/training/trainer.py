@@ -12,6 +12,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from knnmt.combiner import Trained
 from knnmt.progress import Meter, progress
+from knnmt.ranges import ranges
 from knnmt.training.features import Features, take
 from knnmt.training.loss import smoothed_nll
 from knnmt.training.perturbation import Batch, Noise, perturb
@@ -147,10 +148,7 @@ def _batches(lengths: NDArray[np.int64], sentences: int, rng: np.random.Generato
         order = rng.permutation(len(lengths))
         for place in range(0, len(order), sentences):
             chosen = order[place : place + sentences]
-            within = np.arange(lengths[chosen].sum()) - np.repeat(
-                np.cumsum(lengths[chosen]) - lengths[chosen], lengths[chosen]
-            )
-            yield np.repeat(starts[chosen], lengths[chosen]) + within
+            yield ranges(starts[chosen], lengths[chosen])
 
 
 @contextmanager

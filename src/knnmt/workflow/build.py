@@ -17,6 +17,7 @@ from knnmt.decoding import load_recorded, record_of
 from knnmt.errors import ModelError
 from knnmt.model import TranslationModel
 from knnmt.progress import Meter, progress
+from knnmt.ranges import ranges
 from knnmt.search import build_index, kept_kind, needs_index
 
 Options = ParamSpec("Options")
@@ -201,8 +202,7 @@ def _encode(
     values = np.empty(total, np.int32)
     confidence = np.empty(total, np.float32)
     for states in model.batches(block.sources, block.targets):
-        first = np.repeat(starts[states.sentences] - (np.cumsum(states.lengths) - states.lengths), states.lengths)
-        rows = first + np.arange(len(first))
+        rows = ranges(starts[states.sentences], states.lengths)
         keys[rows] = states.keys.half().cpu().numpy()
         values[rows] = states.tokens.cpu().numpy()
         confidence[rows] = model.log_p(states).cpu().numpy()

@@ -104,6 +104,8 @@ def fit(
     networks, recipe = (networks or Networks()).leaving_out(method, without, recipe or Recipe())
     ks = _neighbours(store, k, method)
     top = 0 if method == Vanilla.method else make_combiner(method, max(ks), 1.0, networks, recipe.seed).top
+    with StoreWriter(store.path, store.model):
+        pass  # a store that cannot be written is told now, not after the work
     session = Session.open(store, corpus, limit=limit, model=model, device=device)
     features = _collect(session, max(ks), top, sentences, recipe)
     grid: list[Point] = []
