@@ -1,5 +1,10 @@
 """Fixtures for every folder of tests."""
 
+import os
+
+# Tests' tensors are small: on a busy machine a second thread mostly waits for the first. Before torch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from knnmt.combiner import NEVER, Combination, Vanilla, mix_logits, mixture_log_p, observe, token_log_weights
+from knnmt.combiner import (
+    NEVER,
+    Combination,
+    Vanilla,
+    log_shares_of_both,
+    mix_logits,
+    mixture_log_p,
+    observe,
+    token_log_weights,
+)
 from knnmt.search import Neighbours
 
 ROWS, K, VOCABULARY = 7, 6, 23
@@ -142,3 +151,50 @@ def test_a_missing_neighbours_value_does_not_hide_a_real_one() -> None:
     seen = observe(neighbours(np.array([[1.0, np.inf]]), np.array([[0, 0]])), logits, logits.logsumexp(1))
     mix_logits(logits, torch.full((1,), np.log(VOCABULARY)), seen.values, Vanilla(2, 0.5, 1.0).combine(seen))
     assert logits.softmax(1)[0, 0].item() == pytest.approx(0.5 + 0.5 / VOCABULARY, abs=1e-6)
+
+
+def test_the_mixture_sums_to_one_however_it_is_computed(
+    world: tuple[torch.Tensor, torch.Tensor, Combination],
+) -> None:
+    logits, values, combination = world
+    for lam in (0.0, 1e-12, 0.5, 1 - 1e-7, 1.0):
+        at = answer(combination.weights, torch.full((ROWS,), lam))
+        mixed = logits.clone()
+        mix_logits(mixed, logits.logsumexp(1), values, at)
+        log_p = logits.log_softmax(1)
+        by_token = torch.stack(
+            [mixture_log_p(at, values, torch.full((ROWS,), token), log_p[:, token]) for token in range(VOCABULARY)], 1
+        )
+        assert torch.isfinite(by_token).all()
+        np.testing.assert_allclose(by_token.exp().sum(1), 1, atol=1e-5)
+        np.testing.assert_allclose(by_token.exp(), mixed.softmax(1), atol=2e-6)
+
+
+def test_log_shares_are_finite_at_both_ends() -> None:
+    """A vote that were all the neighbours' would make a loss of infinity where they are wrong."""
+    log_odds = torch.tensor([NEVER, -50.0, -3.0, 0.0, 3.0, 13.0, 50.0, -NEVER])
+    log_lam, log_rest = log_shares_of_both(Combination(log_odds[:, None], log_odds, log_odds, log_odds[:, None]))
+    assert torch.isfinite(log_lam).all()
+    assert torch.isfinite(log_rest).all()
+    torch.testing.assert_close(log_lam.exp() + log_rest.exp(), torch.ones(8))
+    expected = 1 / (1 + np.exp(-log_odds[1:6].double().numpy()))
+    np.testing.assert_allclose(log_lam[1:6], np.log(expected), rtol=1e-4)
+    np.testing.assert_allclose(log_rest[1:6], np.log1p(-expected), rtol=1e-4, atol=1e-12)
+    assert log_rest[6:].exp().tolist() == pytest.approx([1e-6, 1e-6], rel=0.05)
+
+
+def test_no_log_p_is_minus_infinity() -> None:
+    """Banned tokens, an unlikely stored pair, and a model that is sure beyond what a float can say."""
+    logits = torch.tensor([[3e38, 0.0, -3e38], [0.0, -torch.inf, 1.0]])
+    found = Neighbours(
+        np.array([[4, 5], [6, 7]]),
+        np.ones((2, 2), np.float32),
+        np.array([[2, 1], [1, 0]], np.int32),
+        np.array([[-np.inf, -2], [-3e38, 0]], np.float32),
+    )
+    seen = observe(found, logits, logits.logsumexp(1), top=3)
+    for column in (seen.log_confidence, seen.log_p_values, seen.log_p_top):
+        assert torch.isfinite(column).all()
+        assert column.min() == NEVER
+    assert seen.log_confidence[0, 1] == -2
+    assert seen.log_p_top[0, 0] == 0

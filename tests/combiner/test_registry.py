@@ -1,12 +1,15 @@
 """Combiners in a store."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 from worlds import load, make_store
 
-from knnmt.combiner import BASE, Combiner, Vanilla, default_name, load_combiner
+from knnmt.combiner import BASE, METHODS, Adaptive, Combiner, Robust, Vanilla, default_name, load_combiner
 from knnmt.datastore import Store, StoreWriter
 from knnmt.errors import MethodError
 
@@ -49,3 +52,133 @@ def test_a_fit_under_any_name_is_found(tmp_path: Path, family_directory: Callabl
     (store.combiners["mine"] / "config.json").write_text("{}")
     with pytest.raises(MethodError, match="fit it again"):
         load_combiner(store, "mine")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory, family_directory: Callable[[str], Path]) -> Store:
+    return make_store(tmp_path_factory.mktemp("registry") / "store", load("marian", family_directory("marian")))
+
+
+def trained() -> list[tuple[str, Combiner]]:
+    return [("robust", Robust(4, 2.0, top=2, seed=5)), ("adaptive", Adaptive(4, 2.0, 7.0, seed=5))]
+
+
+@pytest.mark.parametrize(("method", "combiner"), trained())
+def test_networks_are_loaded_from_the_store(store: Store, method: str, combiner: Combiner) -> None:
+    combiner.record = {"model": store.model.fingerprint, "seed": 5}
+    loaded = load_combiner(keep(store, "networks", combiner), "networks")
+    assert isinstance(loaded, Robust | Adaptive)
+    assert type(loaded) is METHODS[method] is type(combiner)
+    assert (loaded.options(), loaded.record) == (combiner.options(), combiner.record)
+    for one, other in zip(loaded.network.parameters(), combiner.network.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_robust_before_adaptive_before_vanilla(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
+    store = make_store(tmp_path / "store", load("marian", family_directory("marian")))
+    combiners = dict(trained())
+    store = keep(store, "a", Vanilla(4, 0.1, 1.0))
+    store = keep(store, "b", combiners["adaptive"])
+    assert default_name(store) == "b"
+    store = keep(store, "c", combiners["robust"])
+    assert default_name(store) == "c"
+    store = keep(store, "robust", combiners["robust"])
+    assert default_name(store) == "robust", "of two robust ones, the one that bears the method's name"
+
+
+def test_the_better_method_under_any_name(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
+    """A plainer method that bears its own name does not hide a robust one that bears another."""
+    store = make_store(tmp_path / "store", load("marian", family_directory("marian")))
+    store = keep(keep(store, "mine", Robust(4, 2.0)), "vanilla", Vanilla(4, 0.1, 1.0))
+    assert default_name(store) == "mine"
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-7])
+
+
+def _one_less(file: Path) -> None:
+    weights = load_file(file)
+    weights.pop(sorted(weights)[0])
+    save_file(weights, file)
+
+
+def _one_more(file: Path) -> None:
+    save_file(load_file(file) | {"extra": torch.zeros(2)}, file)
+
+
+def _transposed(file: Path) -> None:
+    save_file({name: tensor.t().contiguous() for name, tensor in load_file(file).items()}, file)
+
+
+DAMAGES: list[Callable[[Path], object]] = [
+    Path.unlink,
+    _cut,
+    _one_less,
+    _one_more,
+    _transposed,
+    lambda file: file.write_bytes(b""),
+    lambda file: file.write_bytes(b"not weights at all, and some more of it"),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(("name", "combiner"), trained())
+def test_damaged_weights(store: Store, name: str, combiner: Combiner, damage: Callable[[Path], object]) -> None:
+    store = keep(store, name, combiner)
+    assert load_combiner(store, name)
+    damage(store.combiners[name] / "model.safetensors")
+    with pytest.raises(MethodError, match="fit it again"):
+        load_combiner(store, name)
+
+
+def test_weights_of_other_options(store: Store) -> None:
+    """The config says 8 neighbours, the weights are for 4."""
+    store = keep(store, "robust", Robust(4, 2.0))
+    file = store.combiners["robust"] / "config.json"
+    config = json.loads(file.read_text())
+    config["options"]["k"] = 8
+    file.write_text(json.dumps(config))
+    with pytest.raises(MethodError, match="fit it again"):
+        load_combiner(store, "robust")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5",
+        "null",
+        '"method"',
+        '["method"]',
+        '{"method": []}',
+        '{"method": "robust"}',
+        '{"method": "robust", "options": [], "record": {}}',
+        '{"method": "robust", "options": {"k": "4", "scale": 1}, "record": {}}',
+        '{"method": "robust", "options": {"k": 4, "scale": 1, "unheard": 1}, "record": {}}',
+        '{"method": "adaptive", "options": {"k": 4, "scale": 1}, "record": {}}',
+        '{"method": "vanilla", "options": {"k": 4, "lambda": 0.5, "temperature": 1}, "record": null}',
+    ],
+)
+def test_damaged_config(store: Store, text: str) -> None:
+    store = keep(store, "robust", Robust(4, 2.0))
+    (store.combiners["robust"] / "config.json").write_text(text)
+    with pytest.raises(MethodError, match="fit it again"):
+        load_combiner(store, "robust")
+
+
+def test_a_method_of_the_future(store: Store) -> None:
+    store = keep(store, "new", Vanilla(4, 0.1, 1.0))
+    (store.combiners["new"] / "config.json").write_text('{"method": "clairvoyant", "options": {}, "record": {}}')
+    with pytest.raises(MethodError, match="method clairvoyant, unknown here; upgrade"):
+        load_combiner(store, "new")
+
+
+@pytest.mark.parametrize("name", ["robust", "adaptive", "vanilla"])
+def test_fitted_to_another_model(store: Store, name: str) -> None:
+    """Networks know one model's distances and log p's."""
+    combiner = (dict(trained()) | {"vanilla": Vanilla(4, 0.1, 1.0)})[name]
+    combiner.record = {"model": "0" * 32}
+    with pytest.raises(MethodError, match="another model than the store"):
+        load_combiner(keep(store, name, combiner), name)
+    combiner.record = {"model": store.model.fingerprint}
+    assert load_combiner(keep(store, name, combiner), name)

@@ -1,11 +1,12 @@
 """Adaptive kNN-MT (Zheng et al. 2021): a network chooses, position by position, how many neighbours to trust."""
 
+import math
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from knnmt.combiner.combination import NEVER, Combination, Observation, log_shares
+from knnmt.combiner.combination import NEVER, Combination, Observation, behind_nearest, log_shares
 from knnmt.combiner.inputs import retrieval_inputs
 from knnmt.combiner.trained import Trained, seeded
 from knnmt.errors import MethodError
@@ -28,7 +29,7 @@ class Adaptive(Trained):
         super().__init__(k, scale)
         if k & (k - 1):
             raise MethodError(f"Adaptive kNN-MT chooses among 1, 2, 4, … K neighbours, so K cannot be {k}; give 8.")
-        if not temperature > 0 or hidden < 1:
+        if not 0 < temperature < math.inf or hidden < 1:
             raise MethodError("Adaptive kNN-MT needs T above 0 and a hidden layer of 1 or more.")
         self.temperature, self.hidden = temperature, hidden
         self.network = seeded(lambda: _meta_k(k, hidden), seed)
@@ -37,7 +38,7 @@ class Adaptive(Trained):
         exists = seen.exists
         choice = self.network(retrieval_inputs(seen, self.scale)).log_softmax(1)  # [rows, 2 + log2 K]
         log_none, log_some = choice[:, 0], choice[:, 1:]
-        scores = (-seen.distances / self.temperature)[:, None, :]
+        scores = (behind_nearest(seen) / -self.temperature)[:, None, :]
         shares = log_shares(scores, exists[:, None, :] & self._reach(exists.device))  # [rows, choices, K]
         log_lam = log_some.logsumexp(1)
         return Combination(

@@ -68,7 +68,7 @@ def read_config(directory: Path) -> dict[str, Any]:
         config: dict[str, Any] = json.loads((directory / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise damaged(directory) from error
-    if "method" not in config:
+    if not isinstance(config, dict) or not isinstance(config.get("method"), str):
         raise damaged(directory)
     return config
 

@@ -61,6 +61,14 @@ class Combination:
         return self.log_odds.sigmoid()
 
 
+def behind_nearest(seen: Observation) -> Tensor:
+    """How much farther than the nearest each is: softmax ignores the rest, float32 would not.  # [rows, K]
+
+    0 for missing neighbours.
+    """
+    return (seen.distances - seen.distances[:, :1]).masked_fill(~seen.exists, 0.0)
+
+
 def log_shares(scores: Tensor, exists: Tensor) -> Tensor:
     """log softmax along the last dimension over the neighbours that exist; NEVER for the others."""
     some = exists.any(-1, keepdim=True)

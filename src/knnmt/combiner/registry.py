@@ -14,12 +14,10 @@ _PREFERENCE = ("robust", "adaptive", "vanilla")
 
 
 def default_name(store: Store) -> str:
-    """robust, else adaptive, else vanilla, whichever was fitted, under any name; else the base model."""
+    """robust, else adaptive, else vanilla, whichever was fitted, under its own name or any; else the base model."""
     fitted = {name: read_config(directory)["method"] for name, directory in sorted(store.combiners.items())}
-    for method in _PREFERENCE:
-        if method in fitted:
-            return method
-    return min(fitted, key=lambda name: _PREFERENCE.index(fitted[name]), default=BASE)
+    rank = {method: place for place, method in enumerate(_PREFERENCE)}
+    return min(fitted, key=lambda name: (rank.get(fitted[name], len(rank)), name != fitted[name]), default=BASE)
 
 
 def load_combiner(store: Store, name: str) -> Combiner | None:

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
-from knnmt.combiner.combination import NEVER, Combination, Observation, log_shares
-from knnmt.combiner.inputs import log_p_inputs, retrieval_inputs, scaled_distances
+from knnmt.combiner.combination import NEVER, Combination, Observation, behind_nearest, log_shares
+from knnmt.combiner.inputs import log_p_inputs, retrieval_inputs
 from knnmt.combiner.trained import Trained, seeded
 from knnmt.errors import MethodError
 
@@ -69,7 +69,7 @@ class Robust(Trained):
             c = self.network.dc(torch.stack([confidence, own], 2)).squeeze(2)
         if "wp" not in self.without:
             s_nmt = self.network.nmt(torch.cat([top, confidence, own], 1)).squeeze(1)
-        scores = c - scaled_distances(seen, self.scale) * inverse[:, None]
+        scores = c - behind_nearest(seen) / self.scale * inverse[:, None]
         return Combination(
             log_weights=log_shares(scores, exists),
             log_odds=(s_knn - s_nmt).where(exists[:, 0], NEVER),

@@ -1,5 +1,6 @@
 """What combiners with networks share: the distances' scale, weights on disk, a seeded start."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from hashlib import blake2b
@@ -32,8 +33,8 @@ class Trained(Combiner):
 
     def __init__(self, k: int, scale: float) -> None:
         super().__init__()
-        if k < 1 or not scale > 0:
-            raise MethodError(f"K is {k} and the scale of the distances {scale:g}; both must be above 0.")
+        if k < 1 or not 0 < scale < math.inf:
+            raise MethodError(f"K is {k} and the scale of the distances {scale:g}; both must be finite and above 0.")
         self.k, self.scale = k, scale
 
     @abstractmethod

@@ -5,7 +5,7 @@ from typing import Any, Self
 import torch
 
 from knnmt.combiner.base import Combiner
-from knnmt.combiner.combination import NEVER, Combination, Observation, log_shares
+from knnmt.combiner.combination import NEVER, Combination, Observation, behind_nearest, log_shares
 from knnmt.errors import MethodError
 
 
@@ -24,7 +24,7 @@ class Vanilla(Combiner):
         exists = observation.exists
         log_odds = torch.full_like(observation.distances[:, 0], self.lam).logit().clamp(NEVER, -NEVER)
         return Combination(
-            log_weights=log_shares(-observation.distances / self.temperature, exists),
+            log_weights=log_shares(behind_nearest(observation) / -self.temperature, exists),
             log_odds=log_odds.where(exists[:, 0], NEVER),  # without any neighbour the model's own distribution stays
             temperature=torch.full_like(observation.distances[:, 0], self.temperature),
             c=torch.zeros_like(observation.distances),

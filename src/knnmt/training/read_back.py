@@ -57,6 +57,4 @@ class ReadBack:
         device, dtype = self.model.device, self.model.tap.projection.weight.dtype
         rows = self.model.chunk_rows
         chunks = zip(torch.split(keys, rows), torch.split(tokens, rows), strict=True)
-        return torch.cat(
-            [self.model.token_log_p(part.to(device, dtype), of.to(device)).cpu() for part, of in chunks]
-        ).clone()
+        return torch.cat([self.model.token_log_p(part.to(device, dtype), of.to(device)).cpu() for part, of in chunks])
