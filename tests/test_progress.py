@@ -16,3 +16,33 @@ def test_lines_tell_rate_and_time_left(capsys: pytest.CaptureFixture[str], monke
         clock[0] += 30
         meter.advance(10, units=500)
     assert capsys.readouterr().err == "Building: 80 of 100, 25 tokens/s, 40 s left\n"
+
+
+def test_lines_tell_how_the_work_stands(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many words on the way only the last are shown, with the next line and not before."""
+    clock = [100.0]
+    monkeypatch.setattr(knnmt.progress.time, "monotonic", lambda: clock[0])
+    with knnmt.progress.progress("Training robust", total=50, unit="updates") as meter:
+        for update in range(40):
+            clock[0] += 1
+            meter.advance(1, units=1)
+            if update < 35:
+                meter.status(f"loss {update}")
+            if update == 28:
+                assert capsys.readouterr().err == ""
+        assert capsys.readouterr().err == "Training robust: 30 of 50, 1 updates/s, 20 s left (loss 28)\n"
+        clock[0] += 30
+        meter.advance(1, units=1)
+    assert capsys.readouterr().err == "Training robust: 41 of 50, 1 updates/s, 15 s left (loss 34)\n"
+
+
+def test_a_bar_shows_it_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    with knnmt.progress.progress("Training robust", total=50, unit="updates") as meter:
+        meter.advance(7, units=7)
+        meter.status("loss 1.234")
+        assert isinstance(meter, knnmt.progress._Bar)
+        meter.progress.refresh()
+        assert "loss 1.234" in capsys.readouterr().err

@@ -50,7 +50,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory, family_directory: Callabl
             (root / f"{name}.{language}").write_text(text, encoding="utf-8")
     model = str(family_directory("marian"))
     store = build(root / "store", [root / "memory.de", root / "memory.en"], model, device="cpu")
-    fit(store, [root / "dev.de", root / "dev.en"], decode_best=0, k=4, device="cpu")
+    fit(store, [root / "dev.de", root / "dev.en"], "vanilla", decode_best=0, k=4, device="cpu")
     return root
 
 

@@ -197,7 +197,7 @@ def test_a_full_disk(
         expected = rf"^Cannot write .*: {os.strerror(code)}; make room and run the same command again"
         refused(expected, "build", place, *MEMORY, "--model", model_name)
     monkeypatch.setattr(Vanilla, "save", full)
-    refused(expected, "fit", "store", "dev.de", "dev.en", "--decode-best", "0", "--k", "4")
+    refused(expected, "fit", "store", "dev.de", "dev.en", "--method", "vanilla", "--decode-best", "0", "--k", "4")
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
@@ -222,4 +222,4 @@ def test_a_read_only_directory(
     expected = rf"^Cannot write .*: {os.strerror(code)}; make .* writable or choose another directory"
     refused(expected, "build", "store", *MEMORY)
     refused(expected, "build", "new/store", *MEMORY, "--model", model_name)
-    refused(expected, "fit", "store", "dev.de", "dev.en", "--decode-best", "0", "--k", "4")
+    refused(expected, "fit", "store", "dev.de", "dev.en", "--method", "vanilla", "--decode-best", "0", "--k", "4")

@@ -48,7 +48,8 @@ def test_build(run_json: Callable[..., Any], model_name: str) -> None:
 
 def test_fit(run_json: Callable[..., Any]) -> None:
     value = run_json(
-        "fit", "store", *DEV, "--name", "mine", "--k", "2", "--decode-best", "2", "--decode-sentences", "1"
+        *("fit", "store", *DEV, "--method", "vanilla", "--name", "mine", "--k", "2"),
+        *("--decode-best", "2", "--decode-sentences", "1"),
     )
     assert (value["name"], value["method"], value["k"]) == ("mine", "vanilla", 2)
     assert {(place["k"], place["lambda"], place["temperature"]) for place in value["bleu"]} <= {
@@ -89,7 +90,7 @@ def test_people_see_what_was_done(run: Run, world: Path, model_name: str) -> Non
         text = Path(f"dev.{language}").read_text(encoding="utf-8") + SENTENCES[0][side]
         Path(f"leak.{language}").write_text(f"{text}\n", encoding="utf-8")
     leak = ("leak.de", "leak.en")
-    fitted = run("fit", place, *leak, "--decode-best", "0", "--k", "2")
+    fitted = run("fit", place, *leak, "--method", "vanilla", "--decode-best", "0", "--k", "2")
     assert fitted.code == 0, fitted.err
     assert "kept as" in fitted.out
     assert "λ 0.1" in fitted.out
@@ -110,7 +111,7 @@ def test_a_model_that_was_moved(run_json: Callable[..., Any], model_name: str) -
     manifest = json.loads(Path("store/manifest.json").read_text())
     manifest["model"]["id"] = "/gone/model"
     Path("store/manifest.json").write_text(json.dumps(manifest))
-    fitted = run_json("fit", "store", *DEV, "--k", "2", "--decode-best", "0", "--model", "here")
+    fitted = run_json("fit", "store", *DEV, "--method", "vanilla", "--k", "2", "--decode-best", "0", "--model", "here")
     assert fitted["k"] == 2
     assert run_json("evaluate", "store", *TEST, "--limit", "1", "--beam", "1", "--model", "here")["sentences"] == 1
     assert run_json("build", "store", *TEST, "--model", "here")["added"]["sentences"] == 4

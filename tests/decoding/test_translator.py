@@ -104,7 +104,7 @@ def test_signature_names_what_matters(store: Store, model: TranslationModel) -> 
         "maxlen:1.2x+10",
         "k:4",
         "lambda:0.5",
-        "temperature:10.0",
+        "temperature:10|",
         "split:yes",
         store.fingerprint[:8],
     ):

@@ -27,3 +27,23 @@ def test_nearest_allowed_leaves_out_what_it_is_told_row_by_row(small_store, tool
     assert (found == expected).all()
     assert (found[:, -1] == -1).all()
     assert (found[:, 40] >= 0).all()
+
+
+@pytest.mark.parametrize("numbers", [200, 1 << 22])
+def test_nearest_allowed_asks_by_the_numbers_it_is_given(small_store, toolbox, monkeypatch, numbers):
+    """Its queries may be some of many: `exclude` knows them by their own numbers, in every block."""
+    monkeypatch.setattr(exact, "NUMBERS_AT_ONCE", numbers)
+    queries = np.random.default_rng(6).normal(size=(3, 16)).astype(np.float32)
+    numbered = np.array([7, 2, 5])
+    asked = set()
+
+    def exclude(ids, rows):
+        asked.add(tuple(rows.tolist()))
+        return ids % 8 != rows[:, None]
+
+    found = nearest_allowed(Pairs(small_store.segments), queries, numbered, 9, exclude)
+    expected = toolbox.naive(small_store, queries, 9, lambda row, pair: pair % 8 != numbered[row])[0]
+    assert (found == expected).all()
+    assert asked == {(7, 2, 5)}
+    everything = nearest_allowed(Pairs(small_store.segments), queries, numbered, 9, None)
+    assert (everything == toolbox.naive(small_store, queries, 9)[0]).all()

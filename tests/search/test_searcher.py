@@ -139,6 +139,32 @@ def test_exclusion_looks_farther_until_there_are_enough(large_store, toolbox):
     assert len(widths) > 1
 
 
+def test_rows_that_have_enough_are_not_asked_again(exhaustive, toolbox, monkeypatch):
+    """`exclude` knows which queries it is asked for, and exact search is for those that still lack neighbours."""
+    exhaustive.engines[0].rescore = 20  # however far it looks, half of the pairs are no candidates
+    queries = random_queries(5, 32)
+    allowed = np.random.default_rng(2).choice(exhaustive.store.column("ids"), 8, replace=False)
+    asked, exact = [], []
+
+    def exclude(ids, rows):
+        assert ids.shape[0] == len(rows)
+        asked.append(rows.tolist())
+        return (rows[:, None] % 2 == 1) & ~np.isin(ids, allowed)
+
+    def nearest_allowed(pairs, of, rows, k, exclude):
+        exact.append(rows.tolist())
+        assert (of == queries[rows]).all()
+        return real(pairs, of, rows, k, exclude)
+
+    real = searcher.nearest_allowed
+    monkeypatch.setattr(searcher, "nearest_allowed", nearest_allowed)
+    found = exhaustive.search(queries, 8, exclude)
+    agree(exhaustive.store, toolbox, found, queries, 8, lambda row, pair: row % 2 == 1 and pair not in allowed)
+    assert asked[0] == [0, 1, 2, 3, 4]
+    assert {tuple(rows) for rows in asked[1:]} == {(1, 3)}
+    assert exact == [[1, 3]]
+
+
 @pytest.mark.parametrize("left", [0, 3, 20])
 def test_exclusion_of_nearly_everything_ends_with_what_is_left(large_store, toolbox, left):
     queries = random_queries(2, 32)

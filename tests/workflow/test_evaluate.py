@@ -26,8 +26,8 @@ NUMBERS = {"bleu", "brevity_penalty", "chrf", "sentences_per_second", "tokens_pe
 @pytest.fixture
 def fitted(store: Store, model: TranslationModel, write_corpus: WriteCorpus) -> Store:
     dev = write_corpus(DEV, "dev")
-    fit(store, dev, model=model, decode_best=0, k=4)
-    return fit(store.path, dev, model=model, decode_best=0, k=8, name="wide").store
+    fit(store, dev, "vanilla", model=model, decode_best=0, k=4)
+    return fit(store.path, dev, "vanilla", model=model, decode_best=0, k=8, name="wide").store
 
 
 def test_the_form_that_programs_rely_on(fitted: Store, model: TranslationModel, write_corpus: WriteCorpus) -> None:

@@ -11,14 +11,14 @@ from families import SENTENCES
 from worlds import make_store
 
 from knnmt.combiner import Combiner, Vanilla, load_combiner
-from knnmt.datastore import Store
+from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import Settings
 from knnmt.errors import KnnmtError, MethodError, StoreError
 from knnmt.model import TranslationModel
 from knnmt.tuning.vanilla import KS, LAMBDAS, TEMPERATURES
 from knnmt.workflow import fit
 
-module = importlib.import_module("knnmt.workflow.fit")  # the package's `fit` is the function
+module = importlib.import_module("knnmt.workflow.fit_vanilla")
 
 WriteCorpus = Callable[..., list[Path]]
 # some of the store's kind, so that neighbours help, and none of its sentences
@@ -31,7 +31,7 @@ def dev(write_corpus: WriteCorpus) -> list[Path]:
 
 
 def test_likelihood_chooses_the_best_of_the_grid(store: Store, model: TranslationModel, dev: list[Path]) -> None:
-    report = fit(store, dev, model=model, decode_best=0)
+    report = fit(store, dev, "vanilla", model=model, decode_best=0)
     places = {(point.k, point.lam, point.temperature): point.nll for point in report.grid}
     assert len(places) == len(KS) * len(LAMBDAS) * len(TEMPERATURES)
     best = min(places, key=places.__getitem__)
@@ -42,7 +42,7 @@ def test_likelihood_chooses_the_best_of_the_grid(store: Store, model: Translatio
     assert report.mean_lambda == pytest.approx(best[1])
     assert report.bleu == []
     assert report.leaked == 0
-    assert fit(store, dev, model=model, decode_best=0, k=8).combiner.k == 8
+    assert fit(store, dev, "vanilla", model=model, decode_best=0, k=8).combiner.k == 8
 
 
 def test_bleu_decides_among_the_best_few(
@@ -58,7 +58,7 @@ def test_bleu_decides_among_the_best_few(
 
     monkeypatch.setattr(module, "corpus_bleu", bleu)
     settings = Settings(beam=1, max_length=6, split=False)
-    report = fit(store, dev, model=model, decode_best=3, decode_sentences=2, settings=settings)
+    report = fit(store, dev, "vanilla", model=model, decode_best=3, decode_sentences=2, settings=settings)
     assert [score for _, score in report.bleu] == [3.0, 9.0, 6.0]
     assert report.combiner.options() == report.bleu[1][0].combiner().options()
     assert report.grid[0] == report.bleu[0][0]
@@ -67,9 +67,9 @@ def test_bleu_decides_among_the_best_few(
 
 
 def test_what_was_fitted_is_kept_in_the_store(store: Store, model: TranslationModel, dev: list[Path]) -> None:
-    first = fit(store, dev, model=model, decode_best=0, k=4)
-    second = fit(store.path, dev, model=model, decode_best=0, k=2, name="few", limit=3)
-    again = fit(store.path, dev, model=model, decode_best=0, k=8)
+    first = fit(store, dev, "vanilla", model=model, decode_best=0, k=4)
+    second = fit(store.path, dev, "vanilla", model=model, decode_best=0, k=2, name="few", limit=3)
+    again = fit(store.path, dev, "vanilla", model=model, decode_best=0, k=8)
     opened = Store.open(store.path)
     assert opened.manifest == again.store.manifest
     assert set(opened.combiners) == {"vanilla", "few"}
@@ -91,14 +91,14 @@ def test_dev_sentences_that_are_in_the_store_are_counted(
 ) -> None:
     source = SENTENCES[12][0]
     leaked = [(source.upper(), "any translation"), (f" {SENTENCES[30][0]} ", "another")]
-    report = fit(store, write_corpus([*leaked, *DEV[:3]]), model=model, decode_best=0)
+    report = fit(store, write_corpus([*leaked, *DEV[:3]]), "vanilla", model=model, decode_best=0)
     assert report.leaked == 2
 
 
 def test_a_store_smaller_than_the_usual_k(tmp_path: Path, model: TranslationModel, dev: list[Path]) -> None:
     store = make_store(tmp_path / "tiny", model, SENTENCES[22:23])
     assert store.pairs < max(KS)
-    report = fit(store, dev, model=model, decode_best=0)
+    report = fit(store, dev, "vanilla", model=model, decode_best=0)
     assert {point.k for point in report.grid} == {k for k in KS if k <= store.pairs}
 
 
@@ -126,10 +126,20 @@ def test_a_wrong_option_is_told_before_anything_runs(
     assert Store.open(store.path).manifest == store.manifest
 
 
+@pytest.mark.parametrize("method", ["vanilla", "robust"])
+def test_a_store_in_use_is_told_before_anything_runs(
+    store: Store, dev: list[Path], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Minutes of training must not be lost because somebody adds to the store."""
+    monkeypatch.setattr(TranslationModel, "load", lambda *_, **__: pytest.fail("the model is loaded"))
+    with StoreWriter(store.path, store.model), pytest.raises(StoreError):
+        fit(store, dev, method)
+
+
 def test_a_failed_fit_leaves_the_store_as_it_was(
     store: Store, model: TranslationModel, dev: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = fit(store, dev, model=model, decode_best=0, k=4).store
+    before = fit(store, dev, "vanilla", model=model, decode_best=0, k=4).store
     files = sorted(store.path.rglob("*"))
 
     def full(self: Combiner, directory: Path) -> None:
@@ -138,7 +148,7 @@ def test_a_failed_fit_leaves_the_store_as_it_was(
 
     monkeypatch.setattr(Vanilla, "save", full)
     with pytest.raises(StoreError, match="make room"):
-        fit(store.path, dev, model=model, decode_best=0, k=2)
+        fit(store.path, dev, "vanilla", model=model, decode_best=0, k=2)
     assert Store.open(store.path).manifest == before.manifest
     assert sorted(store.path.rglob("*")) == files
 

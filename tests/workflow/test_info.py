@@ -8,6 +8,7 @@ from families import SENTENCES
 
 from knnmt.datastore import Store
 from knnmt.model import TranslationModel
+from knnmt.training import Recipe
 from knnmt.workflow import fit, info
 
 
@@ -16,7 +17,7 @@ def test_the_form_that_programs_rely_on(
 ) -> None:
     dev = write_corpus(SENTENCES[:3], "dev")
     for name, k in (("wide", 8), (None, 4)):
-        fit(store.path, dev, model=model, decode_best=0, k=k, name=name)
+        fit(store.path, dev, "vanilla", model=model, decode_best=0, k=k, name=name)
     value = json.loads(json.dumps(info(store.path), allow_nan=False))
     assert value == json.loads(json.dumps(info(Store.open(store.path))))
     assert value["pairs"] == store.pairs
@@ -33,3 +34,22 @@ def test_the_form_that_programs_rely_on(
         ("vanilla", "vanilla", 4),
         ("wide", "vanilla", 8),
     ]
+
+
+def test_networks_are_listed_with_how_they_were_trained(
+    store: Store, model: TranslationModel, write_corpus: Callable[..., list[Path]]
+) -> None:
+    dev = write_corpus(SENTENCES[:3], "dev")
+    recipe = Recipe(seed=9, updates=2)
+    robust = fit(store.path, dev, model=model, recipe=recipe, without=["dc"])
+    adaptive = fit(store.path, model=model, method="adaptive", name="mine", recipe=recipe, sentences=3)
+    listed = json.loads(json.dumps(info(store.path), allow_nan=False))["combiners"]
+    assert [(each["name"], each["method"]) for each in listed] == [("mine", "adaptive"), ("robust", "robust")]
+    for found, report in zip(listed, (adaptive, robust), strict=True):
+        options = json.loads(json.dumps(report.combiner.options()))
+        assert {name: found[name] for name in options} == options
+        assert found["record"]["nll"] == report.nll
+        assert found["record"]["training"]["seed"] == 9
+        assert found["record"]["training"]["history"][-1][0] == 2
+    assert [found["record"]["dev_pairs"] for found in listed] == [None, 3]
+    assert listed[1]["without"] == ["dc"]

@@ -17,7 +17,7 @@ def fit(
     corpus: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[CORPUS...]",
+            metavar="CORPUS",
             help="Dev pairs that are not in the store: plain text files in pairs, source first; .tsv or .jsonl alone. "
             "None: the memory trains itself, on sentences drawn from the store.",
             **_HIDE,

@@ -3,7 +3,7 @@
 from knnmt.training.collect import collect_features, collect_stored
 from knnmt.training.features import Features, take
 from knnmt.training.perturbation import ClosedForm, Noise
-from knnmt.training.read_back import ReadBack
+from knnmt.training.read_back import ReadBack, check_projectable
 from knnmt.training.recipe import Recipe
 from knnmt.training.trainer import Training, Validation, train
 
@@ -15,6 +15,7 @@ __all__ = [
     "Recipe",
     "Training",
     "Validation",
+    "check_projectable",
     "collect_features",
     "collect_stored",
     "take",

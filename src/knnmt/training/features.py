@@ -56,8 +56,9 @@ class Features:
 
     @property
     def median_nearest(self) -> float:
-        """The median squared distance to the nearest neighbour."""
-        return float(self.observation.distances[:, 0].median())
+        """The median squared distance to the nearest neighbour, where there is one."""
+        nearest = self.observation.distances[:, 0]
+        return float(nearest[torch.isfinite(nearest)].median())
 
     @torch.inference_mode()
     def judge(self, combiner: Combiner) -> tuple[float, float]:

@@ -11,6 +11,15 @@ from knnmt.training.features import Features
 from knnmt.training.perturbation import Batch
 
 
+def check_projectable(key_layer: str) -> None:
+    """Only what enters the output projection can be projected."""
+    if key_layer != "output":
+        raise MethodError(
+            f"The store's keys are of the layer {key_layer}, which cannot be projected on the vocabulary; "
+            "leave out --exact-perturbation."
+        )
+
+
 class ReadBack:
     """Reads the found keys from the store, adds noise, and projects them on the vocabulary, in chunks.
 
@@ -20,11 +29,7 @@ class ReadBack:
     def __init__(
         self, sigma: float, rng: np.random.Generator, features: Features, store: Store, model: TranslationModel
     ) -> None:
-        if model.key_layer != "output":
-            raise MethodError(
-                f"The store's keys are of the layer {model.key_layer}, which cannot be projected on the vocabulary; "
-                "leave out --exact-perturbation."
-            )
+        check_projectable(model.key_layer)
         assert features.ids is not None
         assert features.queries is not None
         self.sigma, self.rng = sigma, rng

@@ -1,5 +1,6 @@
 """The training loop: thousands of updates on cached features, without the translation model."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from torch.nn.utils import clip_grad_norm_
 
 from knnmt.combiner import Trained
+from knnmt.errors import MethodError
 from knnmt.progress import Meter, progress
 from knnmt.ranges import ranges
 from knnmt.training.features import Features, take
@@ -125,6 +127,8 @@ class _Loop:
 
     def _validate(self) -> None:
         nll, lam = self.features.judge(self.combiner)
+        if not math.isfinite(nll):
+            raise MethodError("Training has left the numbers behind; lower --learning-rate or --scale.")
         training = self.training
         if not training.history or nll < training.best.nll:
             self.best_weights = deepcopy(self.combiner.network.state_dict())

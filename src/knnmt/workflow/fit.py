@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from knnmt.combiner import BASE, METHODS, Combiner, Vanilla
+from knnmt.combiner import BASE, METHODS, Combiner, Robust, Vanilla
 from knnmt.datastore import Store, StoreWriter, storage_errors
 from knnmt.datastore.manifest import check_combiner_name
 from knnmt.decoding import Settings
 from knnmt.errors import MethodError
 from knnmt.model import TranslationModel
-from knnmt.training import Features, Recipe, Training, collect_features, collect_stored
+from knnmt.training import Features, Recipe, Training, check_projectable, collect_features, collect_stored
 from knnmt.tuning import KS, Point
 from knnmt.workflow.fit_trained import Networks, make_combiner, train_combiner
 from knnmt.workflow.fit_vanilla import tune_vanilla
@@ -103,11 +103,18 @@ def fit(
     store = Store.open(store)
     networks, recipe = (networks or Networks()).leaving_out(method, without, recipe or Recipe())
     ks = _neighbours(store, k, method)
+    if not corpus and (sentences < 1 or limit is not None):
+        raise MethodError("Without dev files, say with --sentences (1 or more) how many of the store's are drawn.")
+    exact = recipe.exact_perturbation and method == Robust.method
+    if exact:
+        check_projectable(store.model.key_layer)
     top = 0 if method == Vanilla.method else make_combiner(method, max(ks), 1.0, networks, recipe.seed).top
     with StoreWriter(store.path, store.model):
         pass  # a store that cannot be written is told now, not after the work
     session = Session.open(store, corpus, limit=limit, model=model, device=device)
-    features = _collect(session, max(ks), top, sentences, recipe)
+    features = _collect(session, max(ks), top, sentences, recipe.seed, exact)
+    if not features.observation.exists.any():
+        raise MethodError(f"No other sentence of {store.path} is left to learn from; give dev pairs.")
     grid: list[Point] = []
     bleu: list[tuple[Point, float]] = []
     training: Training | None = None
@@ -153,11 +160,10 @@ def _neighbours(store: Store, k: int | None, method: str) -> list[int]:
     return [k] if k is not None else [each for each in KS if each <= store.pairs] or [store.pairs]
 
 
-def _collect(session: Session, k: int, top: int, sentences: int, recipe: Recipe) -> Features:
-    exact = recipe.exact_perturbation
+def _collect(session: Session, k: int, top: int, sentences: int, seed: int, exact: bool) -> Features:
     if session.summary is not None:
         return collect_features(session.model, session.searcher, session.pairs, k, top, keep_queries=exact)
-    return collect_stored(session.model, session.searcher, sentences, k, top, seed=recipe.seed, keep_queries=exact)
+    return collect_stored(session.model, session.searcher, sentences, k, top, seed=seed, keep_queries=exact)
 
 
 def _record(session: Session, features: Features, combiner: Combiner, nll: float) -> dict[str, Any]:

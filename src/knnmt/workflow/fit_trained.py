@@ -68,7 +68,7 @@ def train_combiner(
     session: Session, features: Features, method: str, k: int, networks: Networks, recipe: Recipe
 ) -> tuple[Trained, Training]:
     """Train the networks of a method."""
-    scale = networks.scale or max(features.median_nearest, 1e-6) / MEDIAN
+    scale = max(features.median_nearest, 1e-6) / MEDIAN
     if method == Adaptive.method and networks.temperature is None:
         networks = replace(networks, temperature=_temperature(session.store, features, k))
     combiner = make_combiner(method, k, scale, networks, recipe.seed)
@@ -77,11 +77,14 @@ def train_combiner(
 
 
 def make_combiner(method: str, k: int, scale: float, networks: Networks, seed: int) -> Trained:
-    """The untrained combiner."""
+    """The untrained combiner; `scale` is that of the features, which an asked for one overrules."""
+    scale = scale if networks.scale is None else networks.scale
     if method == Adaptive.method:
-        return Adaptive(k, scale, _number(networks.temperature or 1.0), hidden=networks.hidden, seed=seed)
-    sizes = {name: getattr(networks, name) or size for name, size in PRESETS[networks.preset].items()}
-    form = str(networks.temperature or "sigmoid")
+        temperature = 1.0 if networks.temperature is None else _number(networks.temperature)
+        return Adaptive(k, scale, temperature, hidden=networks.hidden, seed=seed)
+    asked = {"dc": networks.dc, "wp": networks.wp}
+    sizes = PRESETS[networks.preset] | {name: size for name, size in asked.items() if size is not None}
+    form = "sigmoid" if networks.temperature is None else str(networks.temperature)
     return Robust(k, scale, top=networks.top, temperature=form, without=networks.without, seed=seed, **sizes)
 
 

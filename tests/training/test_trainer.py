@@ -1,0 +1,303 @@
+"""The training loop on worlds made by hand, where it is known how far the neighbours can be trusted."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from knnmt.combiner import Adaptive, Observation, Robust, Trained
+from knnmt.training import ClosedForm, Features, Recipe, train, trainer
+from knnmt.training.perturbation import Batch
+
+K, VOCABULARY, DIM, SENTENCES = 4, 40, 8, 70
+QUICK = Recipe(updates=250, learning_rate=0.02, validate_from=100, validate_every=50)
+SHORT = Recipe(updates=25, learning_rate=0.01, validate_from=10, validate_every=6)
+
+
+def make_world(sure: Callable[[Tensor], Tensor], right: Callable[[Tensor], Tensor]) -> Features:
+    """Positions where the model is sure of the gold token or hardly knows it, and neighbours right or wrong there.
+
+    Distances and the number of distinct values tell nothing of either.
+
+    Args:
+        sure, right: from the positions' coin tosses to masks
+    """
+    random = np.random.default_rng(7)
+    lengths = random.integers(1, 9, SENTENCES)
+    rows = int(lengths.sum())
+    tokens = torch.from_numpy(random.integers(0, VOCABULARY, rows))
+    coins = torch.from_numpy(random.random(rows) < 0.5)
+    gold = torch.where(sure(coins), 0.9, 0.05)[:, None]
+    p = ((1 - gold) / (VOCABULARY - 1)).repeat(1, VOCABULARY).scatter(1, tokens[:, None], gold)
+    wrong = (tokens + torch.from_numpy(random.integers(1, VOCABULARY, rows))) % VOCABULARY
+    values = torch.where(right(coins), tokens, wrong)[:, None].repeat(1, K)
+    return Features(
+        observation=Observation(
+            distances=torch.from_numpy(np.sort(random.uniform(5, 15, (rows, K)), axis=1)).float(),
+            values=values,
+            log_confidence=torch.from_numpy(-random.exponential(size=(rows, K))).float(),
+            log_p_values=p.log().gather(1, values),
+            log_p_top=p.log().topk(K, dim=1).values,
+        ),
+        tokens=tokens,
+        log_p=p.log().gather(1, tokens[:, None]).squeeze(1),
+        log_p_sum=p.log().sum(1),
+        lengths=lengths,
+        vocabulary=VOCABULARY,
+        dim=DIM,
+    )
+
+
+def everywhere(coins: Tensor) -> Tensor:
+    return torch.ones_like(coins)
+
+
+def nowhere(coins: Tensor) -> Tensor:
+    return torch.zeros_like(coins)
+
+
+def robust(seed: int = 1) -> Robust:
+    return Robust(K, 1.0, seed=seed)
+
+
+def adaptive(seed: int = 1) -> Adaptive:
+    return Adaptive(K, 1.0, 10.0, seed=seed)
+
+
+def closed_form(seed: int = 1) -> ClosedForm:
+    return ClosedForm(0.01, DIM, np.random.default_rng(seed))
+
+
+def weights(combiner: Trained) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in combiner.network.state_dict().items()}
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("make", [robust, adaptive])
+def test_a_memory_that_is_always_right_is_trusted(make: Callable[[], Trained]) -> None:
+    combiner = make()
+    world = make_world(sure=nowhere, right=everywhere)
+    training = train(combiner, world, QUICK)
+    nll, lam = world.judge(combiner)
+    assert lam > 0.9
+    assert nll < world.base_nll / 5
+    assert (training.best.nll, training.best.mean_lambda) == (nll, lam)
+
+
+@pytest.mark.parametrize("make", [robust, adaptive])
+def test_a_memory_of_noise_is_not(make: Callable[[], Trained]) -> None:
+    combiner = make()
+    world = make_world(sure=nowhere, right=nowhere)
+    train(combiner, world, QUICK)
+    nll, lam = world.judge(combiner)
+    assert lam < 0.1
+    assert nll == pytest.approx(world.base_nll, abs=0.05)
+
+
+def test_robust_trusts_it_where_the_model_is_unsure() -> None:
+    """What the paper adds: what was found looks the same everywhere, only the model's confidence tells."""
+    world = make_world(sure=lambda coins: ~coins, right=lambda coins: coins)
+    unsure = world.log_p < -1
+    ours, theirs = robust(), adaptive()
+    train(ours, world, QUICK, closed_form())
+    train(theirs, world, QUICK)
+    lam = ours.combine(world.observation).lam.detach()
+    assert lam[unsure].min() > 0.8
+    assert lam[~unsure].max() < 0.2
+    blind = theirs.combine(world.observation).lam.detach()
+    assert abs(float(blind[unsure].mean() - blind[~unsure].mean())) < 0.1
+    assert world.judge(ours)[0] < world.judge(theirs)[0] - 0.2
+
+
+def test_the_same_seed_gives_the_same_weights_to_the_bit() -> None:
+    world = make_world(sure=lambda coins: ~coins, right=lambda coins: coins)
+
+    def run(first: int, recipe: Recipe, noise: int = 1) -> tuple[dict[str, Tensor], Any]:
+        combiner = robust(first)
+        torch.rand(1)  # what others draw does not matter
+        history = train(combiner, world, recipe, closed_form(noise)).history
+        return weights(combiner), history
+
+    kept, history = run(1, SHORT)
+    again, same_history = run(1, SHORT)
+    assert same(kept, again)
+    assert history == same_history
+    for other in (run(2, SHORT), run(1, replace(SHORT, seed=2)), run(1, SHORT, noise=2)):
+        assert not same(kept, other[0])
+        assert history != other[1]
+
+
+def test_validations() -> None:
+    """At the first, then regularly, and at the end: what came after the last one may be better."""
+    world = make_world(sure=nowhere, right=everywhere)
+    training = train(robust(), world, SHORT, closed_form())
+    assert [each.update for each in training.history] == [10, 16, 22, 25]
+    assert training.updates == 25
+    assert not training.interrupted
+    assert [each.alpha for each in training.history] == [SHORT.ratio(update) for update in (10, 16, 22, 25)]
+    nothing_left = train(robust(), world, replace(SHORT, updates=22), closed_form())
+    assert [each.update for each in nothing_left.history] == [10, 16, 22]
+    unperturbed = train(robust(), world, replace(SHORT, updates=5))
+    assert [(each.update, each.alpha) for each in unperturbed.history] == [(5, 0.0)], "before the first there is one"
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[float]], list[dict[str, Tensor]]]:
+    """Makes up the dev losses; gives the weights that were judged."""
+
+    def script(losses: list[float]) -> list[dict[str, Tensor]]:
+        seen: list[dict[str, Tensor]] = []
+        told = iter(losses)
+
+        def judge(self: Features, combiner: Trained) -> tuple[float, float]:
+            seen.append(weights(combiner))
+            return next(told), 0.5
+
+        monkeypatch.setattr(Features, "judge", judge)
+        return seen
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("losses", "best", "updates"),
+    [
+        ([5.0, 3.0, 4.0, 3.0, 3.5, 2.0], 1, 22),  # no better three times, a loss as good being no better
+        ([5.0, 4.0, 4.5, 4.5, 3.0, 3.5, 3.5, 3.5], 4, 31),  # two are forgiven each time
+        ([5.0, 4.0, 3.0, 2.0, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4], 10, 40),  # it ends with the updates
+    ],
+)
+def test_patience_and_the_best_weights(
+    judged: Callable[[list[float]], list[dict[str, Tensor]]], losses: list[float], best: int, updates: int
+) -> None:
+    seen = judged(losses)
+    combiner = robust()
+    world = make_world(sure=nowhere, right=everywhere)
+    recipe = Recipe(updates=40, learning_rate=0.01, validate_from=10, validate_every=3, patience=3)
+    training = train(combiner, world, recipe)
+    assert training.updates == updates
+    assert [each.nll for each in training.history] == losses[: len(seen)]
+    assert training.best.nll == losses[best]
+    assert same(weights(combiner), seen[best])
+    assert best == len(seen) - 1 or not same(weights(combiner), seen[-1])
+
+
+@pytest.mark.parametrize(
+    ("after", "validated"), [(0, [0]), (4, [4]), (13, [10, 13]), (16, [10, 16])], ids=lambda value: str(value)
+)
+def test_ctrl_c_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch, after: int, validated: list[int]) -> None:
+    world = make_world(sure=nowhere, right=everywhere)
+    update = trainer._Loop._update
+    left = iter(range(after))
+
+    def interrupted(self: Any, alpha: float) -> tuple[float, float]:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return update(self, alpha)
+
+    monkeypatch.setattr(trainer._Loop, "_update", interrupted)
+    combiner = robust()
+    training = train(combiner, world, SHORT, closed_form())
+    assert training.interrupted
+    assert training.updates == after
+    assert [each.update for each in training.history] == validated
+    assert world.judge(combiner)[0] == training.best.nll
+
+
+def test_ctrl_c_after_the_best_goes_back_to_it(
+    judged: Callable[[list[float]], list[dict[str, Tensor]]],
+) -> None:
+    seen = judged([2.0, 1.0, 3.0, 4.0])
+
+    class Impatient(ClosedForm):
+        calls = 0
+
+        def on_keys(self, batch: Batch, at: Tensor) -> tuple[Tensor, Tensor]:
+            self.calls += 1
+            if self.calls == 24:
+                raise KeyboardInterrupt
+            return super().on_keys(batch, at)
+
+    combiner = robust()
+    noise = Impatient(0.01, DIM, np.random.default_rng(1))
+    training = train(combiner, make_world(nowhere, everywhere), replace(SHORT, decline=False), noise)
+    assert training.interrupted
+    assert [each.update for each in training.history] == [10, 16, 22, 23]
+    assert same(weights(combiner), seen[1])
+
+
+class Recorder(ClosedForm):
+    """Notes the positions of every update, and torch's threads."""
+
+    def __init__(self) -> None:
+        super().__init__(0.01, DIM, np.random.default_rng(1))
+        self.updates: list[list[int]] = []
+        self.threads: set[int] = set()
+
+    def on_keys(self, batch: Batch, at: Tensor) -> tuple[Tensor, Tensor]:
+        assert len(at) == len(batch), "α is 1"
+        self.updates.append(batch.rows.tolist())
+        self.threads.add(torch.get_num_threads())
+        return super().on_keys(batch, at)
+
+
+def of_sentences(features: Features, rows: list[int]) -> list[int]:
+    """Which sentences the positions are, which must be whole and in order."""
+    starts = np.cumsum(features.lengths) - features.lengths
+    rest, found = list(rows), []
+    while rest:
+        sentence = int(np.searchsorted(starts, rest[0], side="right")) - 1
+        whole = range(starts[sentence], starts[sentence] + features.lengths[sentence])
+        assert rest[: len(whole)] == list(whole)
+        found.append(sentence)
+        rest = rest[len(whole) :]
+    return found
+
+
+def test_every_sentence_comes_once_an_epoch() -> None:
+    world = make_world(sure=nowhere, right=everywhere)
+    recipe = Recipe(updates=7, decline=False)
+    noise = Recorder()
+    train(robust(), world, recipe, noise)
+    updates = [of_sentences(world, rows) for rows in noise.updates]
+    assert [len(each) for each in updates] == [32, 32, 6, 32, 32, 6, 32]
+    epochs = [[number for each in part for number in each] for part in (updates[:3], updates[3:6])]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(SENTENCES))
+    assert epochs[0] != epochs[1]
+    assert epochs[0] != list(range(SENTENCES))
+    for changed in (replace(recipe, pseudo_pairs=False), replace(recipe, alpha=1.0, sigma=0.5)):
+        other = Recorder()
+        train(robust(), world, changed, other)
+        assert other.updates == noise.updates, "what is perturbed does not change which sentences come together"
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_are_as_before_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_world(sure=nowhere, right=everywhere)
+    noise = Recorder()
+    train(robust(), world, Recipe(updates=3, decline=False), noise)
+    assert noise.threads == {1}, "small tensors: a second thread only waits"
+    assert torch.get_num_threads() == 2
+
+    def fail(self: Any, alpha: float) -> tuple[float, float]:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(trainer._Loop, "_update", fail)
+    with pytest.raises(RuntimeError, match="a fault"):
+        train(robust(), world, SHORT)
+    assert torch.get_num_threads() == 2

@@ -1,0 +1,437 @@
+"""Adaptive and robust from dev files, or from the store alone, to a combiner in the store that decoding uses."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from families import SENTENCES
+from worlds import load, make_store
+
+from knnmt.combiner import Adaptive, Robust, Trained, Vanilla, default_name, load_combiner, observe
+from knnmt.corpus import Corpus, Pair
+from knnmt.datastore import Store
+from knnmt.decoding import Settings, Translator, explain
+from knnmt.errors import MethodError
+from knnmt.model import TranslationModel
+from knnmt.search import Searcher
+from knnmt.training import ClosedForm, Features, Recipe, collect_features, collect_stored, trainer
+from knnmt.tuning.vanilla import LAMBDAS
+from knnmt.workflow import FitReport, Networks, evaluate, fit
+
+WriteCorpus = Callable[..., list[Path]]
+# of the store's kind, so that neighbours help, and none of its sentences
+DEV = [(f"{source} Bitte.", target.replace(".", "!")) for source, target in SENTENCES[20:32]]
+QUICK = Recipe(updates=60, learning_rate=0.01, batch_sentences=6, validate_from=20, validate_every=20)
+ONE = Recipe(updates=1)
+METHODS = ("robust", "adaptive")
+
+
+@pytest.fixture
+def dev(write_corpus: WriteCorpus) -> list[Path]:
+    return write_corpus(DEV, "dev")
+
+
+def features_of(store: Store, model: TranslationModel, k: int, top: int) -> Features:
+    pairs = [Pair(source, target, "dev", number) for number, (source, target) in enumerate(DEV)]
+    return collect_features(model, Searcher(store), pairs, k, top)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_kept(store: Store, model: TranslationModel, dev: list[Path], method: str) -> None:
+    recipe = replace(QUICK, seed=7, sigma=0.02)
+    report = fit(store, dev, method, model=model, recipe=recipe)
+    assert (report.name, report.combiner.method, report.combiner.k) == (method, method, 8)
+    assert report.nll < report.base_nll
+    assert 0 < report.mean_lambda < 1
+    assert report.store.fingerprint == store.fingerprint
+    directory = Store.open(store.path).combiners[method]
+    assert {path.name for path in directory.iterdir()} == {"config.json", "model.safetensors"}
+    record = json.loads((directory / "config.json").read_text(encoding="utf-8"))["record"]
+    assert record["nll"] == report.nll
+    assert record["base_nll"] == report.base_nll
+    assert record["dev"] == Corpus(dev, languages=model.codec.languages).scan().digest
+    assert record["dev_pairs"] == record["sentences"] == len(DEV)
+    assert (record["store"], record["model"]) == (store.fingerprint, store.model.fingerprint)
+    training = record["training"]
+    assert training.items() >= json.loads(json.dumps(recipe.to_json())).items()
+    assert (training["updates_made"], training["interrupted"]) == (60, False)
+    assert [update for update, _, _ in training["history"]] == [20, 40, 60]
+    best = min(training["history"], key=lambda validation: validation[1])
+    assert training["best_update"] == best[0]
+    assert best[1] == pytest.approx(report.nll, abs=1e-4)
+    assert report.training is not None
+    assert [each.update for each in report.training.history] == [20, 40, 60]
+    alphas = [each.alpha for each in report.training.history]
+    assert alphas == ([recipe.ratio(update) for update in (20, 40, 60)] if method == "robust" else [0, 0, 0])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_loaded_is_what_was_trained(
+    store: Store, model: TranslationModel, dev: list[Path], method: str
+) -> None:
+    """Several side by side, each with its own K; with the neighbours it was made for its NLL is as recorded."""
+    reports = {
+        f"of-{k}": fit(store.path, dev, method, k=k, name=f"of-{k}", model=model, recipe=QUICK) for k in (4, 16, 32)
+    }
+    opened = Store.open(store.path)
+    assert set(opened.combiners) == set(reports)
+    features = features_of(opened, model, 32, 32)
+    losses = set()
+    for name, report in reports.items():
+        combiner = load_combiner(opened, name)
+        assert isinstance(combiner, Trained)
+        assert combiner.k == int(name.removeprefix("of-"))
+        assert combiner.options() == report.combiner.options()
+        nll, lam = features.judge(combiner)
+        assert nll == pytest.approx(combiner.record["nll"], abs=1e-5)
+        assert lam == pytest.approx(report.mean_lambda, abs=1e-5)
+        assert report.gold_in_k == pytest.approx(features.gold_in_k(combiner.k))
+        losses.add(round(nll, 4))
+    assert len(losses) == 3
+
+
+def test_the_seed_decides(store: Store, model: TranslationModel, dev: list[Path]) -> None:
+    losses = [fit(store.path, dev, model=model, recipe=replace(QUICK, updates=20, seed=seed)).nll for seed in (1, 1, 2)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_a_signature_tells_weights_apart(store: Store, model: TranslationModel, dev: list[Path]) -> None:
+    """Two that were trained alike but for the seed have the same options and translate differently."""
+
+    def signature(seed: int) -> str:
+        fit(store.path, dev, model=model, recipe=replace(ONE, seed=seed))
+        return Translator(store.path, model=model).signature
+
+    one, other = signature(1), signature(2)
+    assert one == signature(1) != other
+    assert re.sub(r"weights:\w+", "", one) == re.sub(r"weights:\w+", "", other)
+
+
+@pytest.fixture
+def noise(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How often keys got noise, and how often pairs were made up."""
+    calls = {"on_keys": 0, "on_queries": 0}
+
+    def watch(kind: type, name: str) -> None:
+        real = getattr(kind, name)
+
+        def spy(self: Any, *rest: Any) -> Any:
+            calls[name] += 1
+            return real(self, *rest)
+
+        monkeypatch.setattr(kind, name, spy)
+
+    for name in calls:
+        watch(ClosedForm, name)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("part", "recorded"),
+    [
+        ("wp", {}),
+        ("dc", {}),
+        ("vector-perturbation", {"vector_perturbation": False}),
+        ("pseudo-pairs", {"pseudo_pairs": False}),
+        ("robust-training", {"alpha": 0.0}),
+        ("decline", {"decline": False}),
+        (None, {}),
+    ],
+)
+def test_a_part_is_left_out_and_no_other(
+    store: Store,
+    model: TranslationModel,
+    dev: list[Path],
+    noise: dict[str, int],
+    part: str | None,
+    recorded: dict[str, object],
+) -> None:
+    recipe = replace(QUICK, updates=30)
+    report = fit(store, dev, model=model, recipe=recipe, without=[part] if part else ())
+    combiner = load_combiner(report.store, "robust")
+    assert isinstance(combiner, Robust)
+    assert list(combiner.without) == [name for name in ("wp", "dc") if name == part]
+    networks = {name.split(".")[0] for name in combiner.network.state_dict()}
+    assert networks == {"shared", "dc", "nmt"} - {"wp": {"nmt"}, "dc": {"dc"}}.get(part or "", set())
+    assert combiner.top == (0 if part == "wp" else 8)
+    training = combiner.record["training"]
+    assert training.items() >= (json.loads(json.dumps(recipe.to_json())) | recorded).items()
+    silent = {"vector-perturbation": {"on_keys"}, "pseudo-pairs": {"on_queries"}, "robust-training": set(noise)}
+    assert {name for name, calls in noise.items() if not calls} == silent.get(part or "", set())
+    assert report.training is not None
+    alphas = {each.alpha for each in report.training.history}
+    expected = {recipe.ratio(20), recipe.ratio(30)}
+    assert alphas == {"robust-training": {0.0}, "decline": {1.0}}.get(part or "", expected)
+
+
+def test_several_parts_are_left_out(store: Store, model: TranslationModel, dev: list[Path]) -> None:
+    report = fit(store, dev, model=model, recipe=replace(QUICK, updates=2), without=("dc", "decline", "wp", "dc"))
+    assert report.combiner.options()["without"] == ["dc", "wp"]
+    assert report.combiner.record["training"]["decline"] is False
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"without": ["love"]}, "no part love to leave out; choose among wp, dc, vector-perturbation"),
+        ({"without": ["dc"], "method": "adaptive"}, "Only parts of robust can be left out, not of adaptive"),
+        ({"without": ["decline"], "method": "vanilla"}, "Only parts of robust .* vanilla"),
+        ({"networks": {"preset": "huge"}}, "no preset huge; choose one of released, paper"),
+        ({"networks": {"temperature": "warm"}}, "no temperature warm; choose one of sigmoid, paper"),
+        ({"networks": {"temperature": 3.0}}, "no temperature 3.0"),
+        ({"networks": {"temperature": "sigmoid"}, "method": "adaptive"}, "is a number, not sigmoid"),
+        ({"networks": {"temperature": -1.0}, "method": "adaptive"}, "T above 0"),
+        ({"networks": {"top": -1}}, "top must not be negative"),
+        ({"networks": {"hidden": 0}, "method": "adaptive"}, "hidden layer of 1 or more"),
+        ({"k": 6, "method": "adaptive"}, "K cannot be 6"),
+        ({"k": 100_000}, "holds only .* lower --k"),
+        ({"recipe": {"updates": 0}}, "updates 0 is no training"),
+        ({"recipe": {"learning_rate": float("inf")}}, "give a number above 0"),
+        ({"recipe": {"sigma": float("nan")}}, "finite and not negative"),
+        ({"networks": {"scale": 0.0}}, "finite and above 0"),
+        ({"networks": {"scale": float("inf")}, "method": "adaptive"}, "finite and above 0"),
+        ({"networks": {"dc": 0}}, "size of 1 or more"),
+        ({"networks": {"temperature": 0.0}, "method": "adaptive"}, "T above 0"),
+        ({"corpus": (), "sentences": 0}, "say with --sentences"),
+        ({"corpus": (), "limit": 3}, "say with --sentences"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else None,
+)
+def test_a_wrong_option_is_told_before_anything_runs(
+    store: Store, dev: list[Path], monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], sentence: str
+) -> None:
+    monkeypatch.setattr(TranslationModel, "load", lambda *_, **__: pytest.fail("the model is loaded"))
+
+    def run(networks: dict[str, Any] | None = None, recipe: dict[str, Any] | None = None, **rest: Any) -> FitReport:
+        options = {"corpus": dev} | rest
+        return fit(store, networks=Networks(**networks or {}), recipe=Recipe(**recipe or {}), **options)
+
+    with pytest.raises(MethodError, match=sentence):
+        run(**options)
+    assert Store.open(store.path).manifest == store.manifest
+
+
+def test_sizes_and_forms_of_the_networks(store: Store, model: TranslationModel, dev: list[Path]) -> None:
+    def options(networks: Networks, method: str = "robust") -> dict[str, Any]:
+        return fit(store.path, dev, method, model=model, recipe=ONE, networks=networks).combiner.options()
+
+    released, paper = options(Networks()), options(Networks(preset="paper", temperature="paper"))
+    assert (released["dc"], released["wp"], released["temperature"], released["top"]) == (4, 32, "sigmoid", 8)
+    assert (paper["dc"], paper["wp"], paper["temperature"]) == (32, 4, "paper")
+    mine = options(Networks(preset="paper", dc=5, top=3))
+    assert (mine["dc"], mine["wp"], mine["top"]) == (5, 4, 3)
+    assert options(Networks(hidden=6), "adaptive")["hidden"] == 6
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_scale_of_distances(store: Store, model: TranslationModel, dev: list[Path], method: str) -> None:
+    """The median nearest becomes 10, the range the recipe was made for, unless a scale is given."""
+    report = fit(store.path, dev, method, model=model, recipe=ONE)
+    nearest = features_of(store, model, 1, 0).observation.distances[:, 0].numpy()
+    assert report.median_nearest == pytest.approx(np.sort(nearest)[(len(nearest) - 1) // 2])
+    assert report.combiner.options()["scale"] == pytest.approx(report.median_nearest / 10)
+    given = fit(store.path, dev, method, model=model, recipe=ONE, networks=Networks(scale=3.5))
+    assert given.combiner.options()["scale"] == 3.5
+
+
+def test_the_temperature_of_adaptive(store: Store, model: TranslationModel, dev: list[Path]) -> None:
+    """A number if given; else the likeliest of five; else, once there is one, that of the store's vanilla."""
+
+    def temperature(networks: Networks | None = None) -> float:
+        report = fit(store.path, dev, "adaptive", k=4, model=model, recipe=ONE, networks=networks)
+        assert isinstance(report.combiner, Adaptive)
+        return report.combiner.temperature
+
+    features = features_of(store, model, 4, 0)
+    choices = [share * features.median_nearest for share in (0.1, 0.2, 0.5, 1.0, 2.0)]
+    losses = {t: min(features.judge(Vanilla(4, lam, t))[0] for lam in LAMBDAS) for t in choices}
+    assert len(set(losses.values())) == 5
+    assert temperature() == pytest.approx(min(losses, key=losses.__getitem__))
+    assert temperature(Networks(temperature=42.0)) == 42.0
+    fit(store.path, dev, "vanilla", name="aaa", k=2, model=model, decode_best=0, limit=2)
+    only = load_combiner(Store.open(store.path), "aaa")
+    assert isinstance(only, Vanilla)
+    assert only.temperature not in choices
+    assert temperature() == only.temperature, "a vanilla of any name"
+    named = fit(store.path, dev, "vanilla", k=16, model=model, decode_best=0).combiner
+    assert isinstance(named, Vanilla)
+    assert named.temperature != only.temperature
+    assert temperature() == named.temperature, "the one called vanilla first"
+
+
+@pytest.mark.parametrize("method", ["robust", "adaptive", "vanilla"])
+def test_the_memory_trains_itself(
+    store: Store, model: TranslationModel, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Without dev pairs: stored keys are the queries, so the model need not run, and nothing can be decoded."""
+    monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("stored sentences are decoded"))
+    monkeypatch.setattr(model, "teacher_forced", lambda *_: pytest.fail("the model is run"))
+    recipe = replace(QUICK, seed=3)
+    report = fit(store, method=method, model=model, recipe=recipe, sentences=20)
+    assert report.self_trained
+    assert report.leaked == report.skipped == 0
+    assert report.bleu == []
+    assert bool(report.grid) == (report.training is None) == (method == "vanilla")
+    combiner = load_combiner(report.store, method)
+    assert combiner is not None
+    assert (combiner.record["dev"], combiner.record["dev_pairs"], combiner.record["sentences"]) == (None, None, 20)
+    features = collect_stored(model, Searcher(store), 20, combiner.k, combiner.top, seed=3)
+    assert len(features) == combiner.record["dev_tokens"]
+    assert features.judge(combiner)[0] == pytest.approx(report.nll, abs=1e-5)
+    assert report.base_nll == pytest.approx(features.base_nll)
+    assert features.observation.distances.min() > 0.01, "no sentence found itself"
+
+
+def test_all_sentences_where_more_are_asked_for(store: Store, model: TranslationModel) -> None:
+    report = fit(store, model=model, recipe=ONE)
+    assert report.combiner.record["sentences"] == store.sentences
+    assert report.combiner.record["dev_tokens"] == store.pairs
+
+
+def test_the_memory_trains_itself_on_states_before_the_feed_forward(
+    tmp_path: Path, family_directory: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load("marian", family_directory("marian"), key_layer="ffn_input")
+    store = make_store(tmp_path / "ffn", model)
+    report = fit(store, model=model, recipe=replace(QUICK, updates=20), sentences=10)
+    assert report.combiner.record["sentences"] == 10
+    monkeypatch.setattr(TranslationModel, "load", lambda *_, **__: pytest.fail("the model is loaded"))
+    with pytest.raises(MethodError, match="leave out --exact-perturbation"):
+        fit(store, recipe=Recipe(updates=1, exact_perturbation=True), sentences=2)
+
+
+@pytest.mark.parametrize("method", ["robust", "adaptive", "vanilla"])
+def test_a_memory_without_likes_cannot_train_itself(tmp_path: Path, model: TranslationModel, method: str) -> None:
+    store = make_store(tmp_path / "one", model, SENTENCES[12:13])
+    with pytest.raises(MethodError, match="give dev pairs"):
+        fit(store, method=method, k=4, model=model)
+    assert not Store.open(store.path).combiners
+
+
+def test_leaks_are_counted(store: Store, model: TranslationModel, write_corpus: WriteCorpus) -> None:
+    leaked = [(SENTENCES[12][0].upper(), "any translation"), (f" {SENTENCES[30][0]} ", "another")]
+    report = fit(store, write_corpus([*leaked, *DEV[:3], ("Haus " * 400, "house")]), model=model, recipe=ONE)
+    assert (report.leaked, report.skipped) == (2, 1)
+    assert report.combiner.record["sentences"] == 5
+
+
+@pytest.mark.parametrize("after", [3, 45])
+def test_ctrl_c_keeps_a_combiner(
+    store: Store, model: TranslationModel, dev: list[Path], monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    update = trainer._Loop._update
+    left = iter(range(after))
+
+    def interrupted(self: Any, alpha: float) -> tuple[float, float]:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return update(self, alpha)
+
+    monkeypatch.setattr(trainer._Loop, "_update", interrupted)
+    report = fit(store, dev, model=model, recipe=QUICK)
+    assert report.training is not None
+    assert report.training.interrupted
+    combiner = load_combiner(Store.open(store.path), "robust")
+    assert combiner is not None
+    assert combiner.record["training"]["interrupted"] is True
+    assert combiner.record["training"]["updates_made"] == after
+    assert features_of(store, model, 8, 8).judge(combiner)[0] == pytest.approx(report.nll, abs=1e-5)
+
+
+@pytest.mark.parametrize("with_dev", [True, False], ids=["dev", "self-trained"])
+def test_exact_perturbation(
+    store: Store, model: TranslationModel, dev: list[Path], monkeypatch: pytest.MonkeyPatch, with_dev: bool
+) -> None:
+    """Keys are read back and projected; without noise what comes of it is what the closed form gives."""
+    recipe = replace(QUICK, updates=20, sigma=0.0)
+    corpus = dev if with_dev else []
+    closed = fit(store.path, corpus, name="closed", model=model, recipe=recipe, sentences=12)
+    read: list[int] = []
+    project = TranslationModel.token_log_p
+
+    def spy(self: TranslationModel, hidden: Any, tokens: Any) -> Any:
+        read.append(len(tokens))
+        return project(self, hidden, tokens)
+
+    monkeypatch.setattr(TranslationModel, "token_log_p", spy)
+    exact = fit(
+        store.path, corpus, model=model, recipe=replace(recipe, exact_perturbation=True), sentences=12, name="exact"
+    )
+    assert sum(read) > 8 * exact.combiner.record["dev_tokens"], "K projections a position"
+    assert exact.nll == pytest.approx(closed.nll, abs=1e-3)
+    unperturbed = fit(store.path, corpus, without=["robust-training"], model=model, recipe=recipe, sentences=12)
+    assert abs(unperturbed.nll - closed.nll) > 0.01, "perturbation matters"
+    assert exact.combiner.record["training"]["exact_perturbation"] is True
+
+
+@pytest.fixture
+def fitted(store: Store, model: TranslationModel, dev: list[Path]) -> Store:
+    """Of each method one, and a robust of another K that looks at few of the model's choices."""
+    fit(store.path, dev, "vanilla", k=2, model=model, decode_best=0)
+    fit(store.path, dev, "adaptive", k=4, model=model, recipe=QUICK)
+    assert default_name(Store.open(store.path)) == "adaptive"
+    few = Networks(top=1)
+    fit(store.path, dev, "robust", k=16, name="wide", model=model, recipe=QUICK, networks=few)
+    fit(store.path, dev, model=model, recipe=QUICK, k=4)
+    return Store.open(store.path)
+
+
+def test_decoding_uses_robust_and_explains_what_it_did(fitted: Store, model: TranslationModel) -> None:
+    assert default_name(fitted) == "robust"
+    lines = [source for source, _ in DEV[:3]]
+    translator = Translator(fitted, model=model, settings=Settings(beam=2, max_length=12, split=False))
+    assert translator.method == "robust"
+    combiner = load_combiner(fitted, "robust")
+    assert isinstance(combiner, Robust)
+    translations = translator.run(lines)
+    lambdas, constants, temperatures = set(), set(), set()
+    for translation in translations:
+        tokens = explain(translator, translation)["tokens"]
+        (sentence,) = translation.sentences
+        with torch.inference_mode():
+            states = model.teacher_forced([sentence.source], [sentence.target])
+            logits = model.logits(states.hidden)
+            found = Searcher(fitted).search(states.keys.numpy(), combiner.k)
+            answer = combiner.combine(observe(found, logits, logits.logsumexp(1), combiner.top))
+        assert len(tokens) == len(states.tokens)
+        for row, token in enumerate(tokens):
+            assert token["lambda"] == pytest.approx(answer.lam[row].item(), rel=1e-4)
+            assert token["temperature"] == pytest.approx(answer.temperature[row].item(), rel=1e-4)
+            assert [each["c"] for each in token["neighbours"]] == pytest.approx(answer.c[row].tolist(), abs=1e-4)
+            assert [each["weight"] for each in token["neighbours"]] == pytest.approx(
+                answer.weights[row].tolist(), abs=1e-4
+            )
+            lam = token["lambda"]
+            assert token["p"] == pytest.approx(lam * token["p_knn"] + (1 - lam) * token["p_nmt"], abs=1e-4)
+            lambdas.add(round(lam, 3))
+            temperatures.add(round(token["temperature"], 3))
+            constants |= {round(each["c"], 3) for each in token["neighbours"]}
+    assert min(len(lambdas), len(temperatures), len(constants)) > 3, "they differ from token to token"
+    base = Translator(fitted, "base", model=model, settings=translator.settings).translate(lines)
+    assert [translation.text for translation in translations] != base
+
+
+def test_evaluate_asks_each_with_its_own_neighbours(
+    fitted: Store, model: TranslationModel, write_corpus: WriteCorpus
+) -> None:
+    """One search for the most that any looks at must not change what the others see."""
+    test = SENTENCES[:5]
+    result = evaluate(fitted, write_corpus(test, "test"), settings=Settings(beam=1, max_length=5), model=model)
+    assert set(result.runs) == {"base", "vanilla", "adaptive", "robust", "wide"}
+    pairs = [Pair(source, target, "test", number) for number, (source, target) in enumerate(test)]
+    for name, run in result.runs.items():
+        combiner = load_combiner(fitted, name)
+        if combiner is None:
+            continue
+        features = collect_features(model, Searcher(fitted), pairs, combiner.k, combiner.top)
+        nll, lam = features.judge(combiner)
+        assert run.nll == pytest.approx(nll, abs=1e-5)
+        assert run.mean_lambda == pytest.approx(lam, abs=1e-5)
+        assert run.gold_in_k == pytest.approx(features.gold_in_k(combiner.k))
+    assert len({round(run.nll, 4) for run in result.runs.values()}) == 5
