@@ -27,6 +27,7 @@ def evaluate(
     length_penalty: options.LengthPenalty = 0.6,
     max_length: options.MaxLength = None,
     batch_size: options.BatchSize = 32,
+    engine: options.Engine = "auto",
     comet: Annotated[bool, typer.Option("--comet", help="COMET too, by the comet-score command.")] = False,
     comet_model: Annotated[
         str | None, typer.Option(help="COMET's model or local checkpoint; asks for COMET.", show_default=False)
@@ -46,7 +47,12 @@ def evaluate(
 
     use_threads(threads)
     settings = Settings(
-        beam=beam, length_penalty=length_penalty, max_length=max_length, batch_size=batch_size, split=False
+        beam=beam,
+        length_penalty=length_penalty,
+        max_length=max_length,
+        batch_size=batch_size,
+        engine=engine,
+        split=False,
     )
     result = run(
         store,

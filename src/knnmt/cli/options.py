@@ -33,4 +33,5 @@ MaxLength = Annotated[
     int | None,
     typer.Option(min=1, help="Most tokens of a translation; 1.2 × source + 10 by default.", show_default=False),
 ]
+Engine = Annotated[str, typer.Option(help="How the model is run: auto, torch, or generate (transformers' own).")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences decoded together; changes speed, not translations.")]

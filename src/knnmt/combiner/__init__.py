@@ -2,7 +2,7 @@
 
 from knnmt.combiner.adaptive import Adaptive
 from knnmt.combiner.base import Combiner
-from knnmt.combiner.combination import NEVER, Combination, Observation, observe
+from knnmt.combiner.combination import NEVER, Combination, Observation, observe, observe_with
 from knnmt.combiner.inputs import first_of_its_value
 from knnmt.combiner.mixture import log_shares_of_both, mix_logits, mixture_log_p, token_log_weights
 from knnmt.combiner.registry import BASE, METHODS, default_name, load_combiner
@@ -30,5 +30,6 @@ __all__ = [
     "mix_logits",
     "mixture_log_p",
     "observe",
+    "observe_with",
     "token_log_weights",
 ]

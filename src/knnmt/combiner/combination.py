@@ -84,14 +84,18 @@ def observe(neighbours: Neighbours, logits: Tensor, log_sum_exp: Tensor, top: in
         log_sum_exp: of each row of them  # [rows]
         top: how many of the model's highest log p's are wanted
     """
+    highest = logits.topk(top, dim=1).values.float() if top else logits[:, :0].float()
+    return observe_with(neighbours, logits, log_sum_exp, highest - log_sum_exp[:, None])
+
+
+def observe_with(neighbours: Neighbours, logits: Tensor, log_sum_exp: Tensor, log_p_top: Tensor) -> Observation:
+    """`observe`, where the model's highest log p's are known already."""
     device = logits.device
     values = torch.from_numpy(neighbours.values).to(device, torch.int64)
-    log_sum_exp = log_sum_exp[:, None]
-    highest = logits.topk(top, dim=1).values.float() - log_sum_exp if top else log_sum_exp[:, :0]
     return Observation(
         distances=torch.from_numpy(neighbours.distances).to(device),
         values=values,
         log_confidence=torch.from_numpy(neighbours.log_confidence).to(device).clamp_min(NEVER),
-        log_p_values=(logits.gather(1, values).float() - log_sum_exp).clamp_min(NEVER),
-        log_p_top=highest.clamp_min(NEVER),
+        log_p_values=(logits.gather(1, values).float() - log_sum_exp[:, None]).clamp_min(NEVER),
+        log_p_top=log_p_top.clamp_min(NEVER),
     )

@@ -1,29 +1,18 @@
-"""The engine that runs everything: transformers' own `generate`, with a cap for each sentence of a batch."""
+"""Transformers' own `generate`, for what our beam search does not know, with a cap for each sentence of a batch."""
 
 import copy
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from knnmt.decoding.attach import hooked
+from knnmt.decoding.hypothesis import Hypothesis
 from knnmt.decoding.memory import Memory
 from knnmt.decoding.settings import Settings
 from knnmt.model import TranslationModel
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One translation of a sentence: its tokens, end of sentence included where there is one.
-
-    `score` is there when several are asked for: with it, `generate` keeps all scores of all steps, which is gigabytes.
-    """
-
-    tokens: list[int]
-    score: float | None
 
 
 class _Limits:
@@ -58,7 +47,7 @@ class _EndAtLimit(_Limits, LogitsProcessor):
 class GenerateEngine:
     """Beam search by `model.generate`, with or without a memory."""
 
-    name = "torch"
+    name = "generate"
 
     def __init__(self, model: TranslationModel, memory: Memory | None = None) -> None:
         self.model = model

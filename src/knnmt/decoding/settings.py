@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from knnmt.errors import MethodError
 
+ENGINES = ("auto", "torch", "generate")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -15,6 +17,7 @@ class Settings:
         max_length: the most tokens of a translation; None: int(1.2 × source tokens) + 10
         n_best: translations returned for each sentence
         batch_size: sentences decoded together; it does not change the translations
+        engine: how the model is run: `torch`, or `generate`, transformers' own search; `auto` is the quickest there is
         split: whether a line is split into sentences that are translated apart, where n_best is 1
     """
 
@@ -23,11 +26,14 @@ class Settings:
     max_length: int | None = None
     n_best: int = 1
     batch_size: int = 32
+    engine: str = "auto"
     split: bool = True
 
     def __post_init__(self) -> None:
         if self.beam < 1 or self.batch_size < 1 or self.n_best < 1 or (self.max_length or 1) < 1:
             raise MethodError("The beam, the batch size, n-best and the maximum length are at least 1.")
+        if self.engine not in ENGINES:
+            raise MethodError(f"There is no engine {self.engine}; choose one of {', '.join(ENGINES)}.")
         if self.n_best > self.beam:
             raise MethodError(f"A beam of {self.beam} has no {self.n_best} best translations; raise --beam.")
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from knnmt.combiner import Combiner, default_name, load_combiner
 from knnmt.datastore import Store
 from knnmt.decoding.binding import check_binding, load_model
-from knnmt.decoding.generation import GenerateEngine, Hypothesis
+from knnmt.decoding.engines import Engine, make_engine
+from knnmt.decoding.hypothesis import Hypothesis
 from knnmt.decoding.memory import Memory
 from knnmt.decoding.settings import Settings
 from knnmt.decoding.splitting import Splitter
@@ -91,7 +92,7 @@ class Translator:
                 f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}."
             )
         memory = Memory(searcher or Searcher(self.store), combiner) if combiner is not None else None
-        self.engine = GenerateEngine(self.model, memory)
+        self.engine: Engine = make_engine(self.model, memory, self.settings.engine)
         self.splitter = Splitter(self.model.codec.source_lang, self.model.codec.target_lang)
 
     @property
@@ -130,15 +131,15 @@ class Translator:
         return [codec.truncate_source(ids) for ids in encoded]
 
     def _decode(self, encoded: list[list[int]]) -> list[list[Hypothesis]]:
-        results: list[list[Hypothesis]] = [[] for _ in encoded]
-        batches = batches_by_tokens(encoded, budget=_SOURCE_TOKENS, rows=self.settings.batch_size)
-        with progress(f"Translating ({self.method})", total=len(encoded), unit="tokens") as meter:
+        distinct = [list(ids) for ids in dict.fromkeys(map(tuple, encoded))]  # the same sentence is translated once
+        results: dict[tuple[int, ...], list[Hypothesis]] = {}
+        batches = batches_by_tokens(distinct, budget=_SOURCE_TOKENS, rows=self.settings.batch_size)
+        with progress(f"Translating ({self.method})", total=len(distinct), unit="tokens") as meter:
             for batch in batches:
-                found = self.engine.decode([encoded[i] for i in batch], self.settings)
-                for index, hypotheses in zip(batch, found, strict=True):
-                    results[index] = hypotheses
+                found = self.engine.decode([distinct[i] for i in batch], self.settings)
+                results |= {tuple(distinct[i]): hypotheses for i, hypotheses in zip(batch, found, strict=True)}
                 meter.advance(len(batch), units=sum(len(best[0].tokens) for best in found))
-        return results
+        return [results[tuple(ids)] for ids in encoded]
 
     def _assemble(self, line: str, parts: list[tuple[list[int], list[Hypothesis]]]) -> Translation:
         texts = [self.model.codec.decode([h.tokens for h in found]) for _, found in parts]

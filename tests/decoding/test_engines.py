@@ -1,4 +1,4 @@
-"""Decoding with the memory against an independent search, and against all sequences there are."""
+"""Both engines against an independent search, and against all sequences there are."""
 
 import itertools
 from collections.abc import Callable
@@ -10,29 +10,33 @@ from naive import Dense, beam_search
 from worlds import load, make_store
 
 from knnmt.combiner import Vanilla
-from knnmt.decoding import GenerateEngine, Memory, Settings
+from knnmt.decoding import Memory, Settings
+from knnmt.decoding.engines import Engine, make_engine
 from knnmt.model import TranslationModel
 from knnmt.search import Searcher
 
 SOURCES = [source for source, _ in SENTENCES[:4] + SENTENCES[-3:]]
 CAP = 9
+NAMES = ["generate", "torch"]
 
 
-def engine_and_dense(model: TranslationModel, path: Path, knn: bool) -> tuple[GenerateEngine, Dense]:
+def engine_and_dense(name: str, model: TranslationModel, path: Path, knn: bool) -> tuple[Engine, Dense]:
     if not knn:
-        return GenerateEngine(model), Dense(model)
+        return make_engine(model, None, name), Dense(model)
     store = make_store(path / "store", model)
     dense = Dense(model, store, k=4, lam=0.5, temperature=10.0)
-    return GenerateEngine(model, Memory(Searcher(store), Vanilla(4, 0.5, 10.0))), dense
+    return make_engine(model, Memory(Searcher(store), Vanilla(4, 0.5, 10.0)), name), dense
 
 
+@pytest.mark.filterwarnings("ignore:The model's generation config asks")  # BART's
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("knn", [False, True], ids=["base", "knn"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_beam_search_agrees_with_an_independent_one(
-    family: str, knn: bool, tmp_path: Path, family_directory: Callable[[str], Path]
+    family: str, knn: bool, name: str, tmp_path: Path, family_directory: Callable[[str], Path]
 ) -> None:
     model = load(family, family_directory(family))
-    engine, dense = engine_and_dense(model, tmp_path, knn)
+    engine, dense = engine_and_dense(name, model, tmp_path, knn)
     sources = model.codec.encode_sources(SOURCES)
     found = engine.decode(sources, Settings(beam=3, n_best=2, max_length=CAP))
     outputs = set()
@@ -46,27 +50,31 @@ def test_beam_search_agrees_with_an_independent_one(
     assert not knn or len(dense.neighbours) > 10, "neighbours vary"
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("family", ["marian", "m2m100"])
-def test_the_memory_changes_translations(family: str, tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
+def test_the_memory_changes_translations(
+    family: str, name: str, tmp_path: Path, family_directory: Callable[[str], Path]
+) -> None:
     model = load(family, family_directory(family))
-    engine, _ = engine_and_dense(model, tmp_path, knn=True)
+    engine, _ = engine_and_dense(name, model, tmp_path, knn=True)
     sources = model.codec.encode_sources(SOURCES)
     settings = Settings(beam=2, max_length=CAP)
     with_memory = engine.decode(sources, settings)
-    assert with_memory != GenerateEngine(model).decode(sources, settings)
+    assert with_memory != make_engine(model, None, name).decode(sources, settings)
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("length_penalty", [0.6, 1.0])
 def test_a_beam_that_drops_nothing_finds_the_best_of_all_sequences(
-    length_penalty: float, tmp_path: Path, family_directory: Callable[[str], Path]
+    length_penalty: float, name: str, tmp_path: Path, family_directory: Callable[[str], Path]
 ) -> None:
     model = load("marian", family_directory("marian"))
-    engine, dense = engine_and_dense(model, tmp_path, knn=True)
     allowed = [token for token in model.codec.encode_targets(["Restart the service."])[0] if token != model.codec.eos]
     allowed = sorted(set(allowed))[:4]
     keep = {*allowed, model.codec.eos}
     config = model.hf.generation_config
     config.bad_words_ids = [[token] for token in range(model.vocab_size) if token not in keep]
+    engine, dense = engine_and_dense(name, model, tmp_path, knn=True)
     cap = 4
     for source in model.codec.encode_sources(SOURCES[:3]):
         scored = []
@@ -93,10 +101,13 @@ class Tight(Settings):
         return source_tokens // 2
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("family", ["marian", "nllb", "t5"])
-def test_a_translation_does_not_depend_on_its_batch(family: str, family_directory: Callable[[str], Path]) -> None:
+def test_a_translation_does_not_depend_on_its_batch(
+    family: str, name: str, family_directory: Callable[[str], Path]
+) -> None:
     model = load(family, family_directory(family))
-    engine = GenerateEngine(model)
+    engine = make_engine(model, None, name)
     sources = model.codec.encode_sources([source for source, _ in SENTENCES[8:24]])
     settings = Tight(beam=3, n_best=2)
     together = engine.decode(sources, settings)

@@ -1,0 +1,138 @@
+"""Beam search over any engine: the translations `generate` finds, with sentences leaving as they are finished."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from knnmt.decoding.candidates import Candidates, propose
+from knnmt.decoding.hypothesis import Hypothesis
+from knnmt.decoding.memory import Memory
+from knnmt.decoding.rules import Rules
+from knnmt.decoding.settings import Settings
+from knnmt.model import TranslationModel
+from knnmt.model.stepping import Stepper
+
+_NONE = -1e9  # the score of what is no hypothesis
+
+
+class BeamSearch:
+    """Beam search of our own, with or without a memory."""
+
+    def __init__(self, model: TranslationModel, stepper: Stepper, rules: Rules, memory: Memory | None = None) -> None:
+        self.model, self.stepper, self.rules, self.memory = model, stepper, rules, memory
+        self.name = stepper.name
+
+    @torch.inference_mode()
+    def decode(self, sources: Sequence[list[int]], settings: Settings) -> list[list[Hypothesis]]:
+        """The n best hypotheses of each encoded source, best first."""
+        prefix = list(self.model.codec.prefix)
+        longest = self.model.codec.max_length - len(prefix)
+        caps = torch.tensor([min(settings.cap(len(source)), longest) for source in sources])
+        beams = _Beams(caps, settings, self.rules, given=len(prefix) - 1)
+        decoder = self.stepper.start(sources)
+        step = decoder.step(torch.tensor([prefix] * len(sources)))  # one row a sentence: its beams are all alike yet
+        while True:
+            may_end = len(prefix) + beams.length >= self.rules.min_length
+            choice = beams.advance(propose(step, self.memory, self.rules, 2 * settings.beam, may_end))
+            if choice is None:
+                return beams.results
+            rows, tokens = choice
+            decoder.select(rows)
+            step = decoder.step(tokens[:, None])
+
+
+class _Beams:
+    """The hypotheses of the sentences that are still being translated, and of those that have left.
+
+    Attributes:
+        length: how many tokens each running hypothesis has
+        numbers: of the sentences that have not left, as they were given  # [sentences]
+    """
+
+    def __init__(self, caps: Tensor, settings: Settings, rules: Rules, given: int) -> None:
+        self.settings, self.rules = settings, rules
+        self.given = given  # tokens that were forced but count in a hypothesis' length, as in `generate`
+        self.length = 0
+        sentences, beam = len(caps), settings.beam
+        self.results: list[list[Hypothesis]] = [[] for _ in range(sentences)]
+        self.numbers = torch.arange(sentences)
+        self.caps = caps
+        self.eos = torch.tensor(rules.eos)
+        self.scores = torch.zeros(sentences, 1)
+        self.tokens = torch.empty(sentences, 1, 0, dtype=torch.int64)
+        self.finished_scores = torch.full((sentences, beam), _NONE)
+        self.finished = torch.zeros(sentences, beam, int(caps.max()), dtype=torch.int64)
+        self.finished_lengths = torch.zeros(sentences, beam, dtype=torch.int64)
+
+    def advance(self, candidates: Candidates) -> tuple[Tensor, Tensor] | None:
+        """Append a token to the hypotheses: rows of this step to go on with, and their tokens. None at the end."""
+        beam = self.settings.beam
+        sentences, width = self.scores.shape
+        at_cap = self.caps == self.length + 1
+        log_p = candidates.log_p.view(sentences, width, -1)
+        tokens = candidates.tokens.view(sentences, width, -1)
+        if self.rules.forced_eos and at_cap.any():
+            log_p, tokens = log_p.clone(), tokens.clone()
+            log_p[at_cap] = -torch.inf
+            log_p[at_cap, :, 0], tokens[at_cap, :, 0] = 0.0, self.rules.eos[0]
+        total = (self.scores[:, :, None] + log_p).flatten(1)
+        scores, places = total.topk(2 * beam, dim=1)
+        parents = places // log_p.shape[2]
+        chosen = tokens.flatten(1).gather(1, places)
+        grown = torch.cat([self.tokens.gather(1, _over(parents, self.length)), chosen[:, :, None]], 2)
+        self.length += 1
+        ends = torch.isin(chosen, self.eos) | at_cap[:, None]
+        self._finish(scores, grown, ends)
+        running, best = scores.masked_fill(ends, _NONE).topk(beam, dim=1)
+        leaves = self._cannot_improve(running) | at_cap
+        self._leave(leaves)
+        stay = (~leaves).nonzero().squeeze(1)
+        if not len(stay):
+            return None
+        rows = torch.arange(sentences)[:, None] * width + parents.gather(1, best)
+        self.scores = running[stay]
+        self.tokens = grown.gather(1, _over(best, self.length))[stay]
+        self._keep(stay)
+        return rows[stay].flatten(), self.tokens[:, :, -1].flatten()
+
+    def _finish(self, scores: Tensor, grown: Tensor, ends: Tensor) -> None:
+        """Of the best `beam` continuations those that end are finished; the best `beam` finished ones are kept."""
+        beam = self.settings.beam
+        final = scores / self._norm()
+        final = final.masked_fill(~ends | (torch.arange(scores.shape[1]) >= beam), _NONE)
+        self.finished_scores, order = torch.cat([self.finished_scores, final], 1).topk(beam, dim=1)
+        padded = torch.nn.functional.pad(grown, (0, self.finished.shape[2] - self.length))
+        lengths = torch.full_like(order[:, :1], self.length).expand(-1, grown.shape[1])
+        self.finished = torch.cat([self.finished, padded], 1).gather(1, _over(order, self.finished.shape[2]))
+        self.finished_lengths = torch.cat([self.finished_lengths, lengths], 1).gather(1, order)
+
+    def _norm(self) -> float:
+        return float((self.length + self.given) ** self.settings.length_penalty)
+
+    def _cannot_improve(self, running: Tensor) -> Tensor:
+        """Whether the best running hypothesis, at its present length, is no better than the worst finished one."""
+        full = (self.finished_scores > _NONE / 2).all(1)
+        hopeless = running[:, 0] <= _NONE / 2
+        if self.settings.beam == 1:
+            return full | hopeless  # greedy search ends with the first end of sentence
+        return (full & (running[:, 0] / self._norm() <= self.finished_scores[:, -1])) | hopeless
+
+    def _leave(self, leaves: Tensor) -> None:
+        for place in leaves.nonzero().squeeze(1).tolist():
+            scores = self.finished_scores[place].tolist()
+            lengths = self.finished_lengths[place].tolist()
+            rows = self.finished[place].tolist()
+            self.results[int(self.numbers[place])] = [
+                Hypothesis(row[:length], score) for row, length, score in zip(rows, lengths, scores, strict=True)
+            ][: self.settings.n_best]
+
+    def _keep(self, stay: Tensor) -> None:
+        self.numbers, self.caps = self.numbers[stay], self.caps[stay]
+        self.finished_scores, self.finished = self.finished_scores[stay], self.finished[stay]
+        self.finished_lengths = self.finished_lengths[stay]
+
+
+def _over(index: Tensor, length: int) -> Tensor:
+    """An index of hypotheses as `gather` wants it for their tokens.  # [sentences, n] → [sentences, n, length]"""
+    return index[:, :, None].expand(-1, -1, length)

@@ -1,0 +1,54 @@
+"""How each row may go on: the likeliest tokens of the mixture, found without making the mixture."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from knnmt.combiner import first_of_its_value
+from knnmt.decoding.memory import Memory
+from knnmt.decoding.rules import Rules
+from knnmt.model.stepping import Step
+
+_NONE = -torch.inf
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Tokens that a row may go on with; among them as many of the likeliest as were asked for.
+
+    Attributes:
+        log_p: −inf for those that may not  # [rows, candidates]
+        tokens: [rows, candidates]
+    """
+
+    log_p: Tensor
+    tokens: Tensor
+
+
+def propose(step: Step, memory: Memory | None, rules: Rules, count: int, may_end: bool) -> Candidates:
+    """The `count` likeliest tokens of each row, and perhaps some more.
+
+    Every row of the vocabulary is read for its log-sum-exp and its highest entries; the neighbours' tokens are at
+    most K more, so nothing is written to it.
+    """
+    banned = torch.tensor([*rules.banned, *(() if may_end else rules.eos)], device=step.logits.device)
+    log_sum_exp = step.logits.logsumexp(1, keepdim=True)
+    wanted = min(max(count + len(banned), memory.combiner.top if memory else 0), step.logits.shape[1])
+    highest, tokens = step.logits.topk(wanted, dim=1)
+    log_p = highest - log_sum_exp
+    log_p_banned = step.logits[:, banned] - log_sum_exp if len(banned) and rules.renormalize else None
+    if memory is not None:
+        votes = memory.vote(step.keys, step.logits, log_sum_exp.squeeze(1), log_p)
+        new = first_of_its_value(votes.values) & ~(votes.values[:, :, None] == tokens[:, None, :]).any(2)
+        own = step.logits.gather(1, votes.values) - log_sum_exp
+        more = votes.mix(own, votes.values).masked_fill(~new, _NONE)
+        if log_p_banned is not None:
+            log_p_banned = votes.mix(log_p_banned, banned.expand(len(log_p), -1))
+        log_p = torch.cat([votes.mix(log_p, tokens), more], 1)
+        tokens = torch.cat([tokens, votes.values], 1)
+    if len(banned):
+        log_p = log_p.masked_fill(torch.isin(tokens, banned), _NONE)
+    if log_p_banned is not None:
+        log_p = log_p - torch.log1p(-log_p_banned.exp().sum(1, keepdim=True).clamp_max(1 - 1e-6))
+    return Candidates(log_p.cpu(), tokens.cpu())  # what is left is small, and the search's books are kept there

@@ -1,0 +1,35 @@
+"""Which search runs a model."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Protocol
+
+from knnmt.decoding.beam import BeamSearch
+from knnmt.decoding.generation import GenerateEngine
+from knnmt.decoding.hypothesis import Hypothesis
+from knnmt.decoding.memory import Memory
+from knnmt.decoding.rules import Rules
+from knnmt.decoding.settings import Settings
+from knnmt.model import TranslationModel
+from knnmt.model.stepping import TorchStepper
+
+
+class Engine(Protocol):
+    """A search over a model, with or without a memory."""
+
+    name: str
+    memory: Memory | None
+
+    def decode(self, sources: Sequence[list[int]], settings: Settings) -> list[list[Hypothesis]]:
+        """The n best hypotheses of each encoded source, best first."""
+
+
+def make_engine(model: TranslationModel, memory: Memory | None, name: str) -> Engine:
+    """The engine of that name; `generate` where a model asks for what our own search does not know."""
+    if name == "generate":
+        return GenerateEngine(model, memory)
+    rules = Rules.of(model)
+    if isinstance(rules, str):
+        warnings.warn(f"The model's generation config asks for {rules}, so its own generate is used.", stacklevel=3)
+        return GenerateEngine(model, memory)
+    return BeamSearch(model, TorchStepper(model), rules, memory)

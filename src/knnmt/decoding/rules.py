@@ -1,0 +1,65 @@
+"""What a model's generation config asks of a search, as far as our own knows it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from transformers import GenerationConfig
+
+from knnmt.model import TranslationModel
+
+# Options that change what beam search finds and that ours does not know, with the values that ask for nothing.
+_UNKNOWN: dict[str, tuple[Any, ...]] = {
+    "repetition_penalty": (None, 1.0),
+    "encoder_repetition_penalty": (None, 1.0),
+    "no_repeat_ngram_size": (None, 0),
+    "encoder_no_repeat_ngram_size": (None, 0),
+    "exponential_decay_length_penalty": (None,),
+    "sequence_bias": (None,),
+    "forced_decoder_ids": (None,),
+    "begin_suppress_tokens": (None, []),
+    "guidance_scale": (None, 1.0),
+    "watermarking_config": (None,),
+    "stop_strings": (None,),
+    "remove_invalid_values": (None, False),
+    "diversity_penalty": (None, 0.0),
+    "num_beam_groups": (None, 1),
+    "constraints": (None,),
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What hypotheses may look like.
+
+    Attributes:
+        eos: tokens that end one
+        banned: tokens that never occur
+        forced_eos: whether a hypothesis that reaches the cap ends with an end of sentence that costs nothing
+        renormalize: whether the banned tokens' probability is shared among the others
+        min_length: no end before so many tokens, the prefix counted
+    """
+
+    eos: tuple[int, ...]
+    banned: tuple[int, ...]
+    forced_eos: bool
+    renormalize: bool
+    min_length: int
+
+    @classmethod
+    def of(cls, model: TranslationModel) -> "Rules | str":
+        """The rules of a model; where it asks for something else, its name."""
+        config: GenerationConfig = model.hf.generation_config
+        for name, idle in _UNKNOWN.items():
+            if getattr(config, name, None) not in idle:
+                return name
+        words = config.bad_words_ids or []
+        if any(len(word) != 1 for word in words):
+            return "bad_words_ids of several tokens"
+        eos = config.eos_token_id if config.eos_token_id is not None else model.codec.eos
+        return cls(
+            eos=tuple(eos) if isinstance(eos, list) else (int(eos),),
+            banned=tuple(sorted({word[0] for word in words} | set(config.suppress_tokens or []))),
+            forced_eos=config.forced_eos_token_id is not None,
+            renormalize=bool(config.renormalize_logits),
+            min_length=max(config.min_length or 0, 1 + (config.min_new_tokens or 0)),
+        )

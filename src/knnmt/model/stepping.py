@@ -1,0 +1,89 @@
+"""A decoder run token by token: the interface of the engines, and the one that runs every family, by torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+
+from knnmt.model.translation_model import TranslationModel
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a decoder says of each row's next token.
+
+    Attributes:
+        keys: what is searched for  # [rows, dim]
+        logits: float32 [rows, vocabulary]
+    """
+
+    keys: Tensor
+    logits: Tensor
+
+
+class Decoder(Protocol):
+    """Some sentences in the middle of being translated; it begins with one row for each."""
+
+    def step(self, tokens: Tensor) -> Step:
+        """Read the rows' next tokens.  # tokens [rows, one or more]"""
+
+    def select(self, rows: Tensor) -> None:
+        """Go on with some of the rows, in this order, some of them perhaps several times.
+
+        Every sentence that stays has as many rows as every other, one behind the other, in the order of before.
+        """
+
+
+class Stepper(Protocol):
+    """An engine: how a model's decoder is run."""
+
+    name: str
+
+    def start(self, sources: Sequence[list[int]]) -> Decoder:
+        """Encode a batch of sources."""
+
+
+class TorchStepper:
+    """Runs any family as transformers has it."""
+
+    name = "torch"
+
+    def __init__(self, model: TranslationModel) -> None:
+        self.model = model
+
+    def start(self, sources: Sequence[list[int]]) -> "TorchDecoder":
+        return TorchDecoder(self.model, sources)
+
+
+class TorchDecoder:
+    def __init__(self, model: TranslationModel, sources: Sequence[list[int]]) -> None:
+        self.model = model
+        ids, self.mask = model.pad_sources(sources)
+        self.encoded: Any = model.hf.get_encoder()(input_ids=ids, attention_mask=self.mask)
+        self.cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+
+    @torch.inference_mode()
+    def step(self, tokens: Tensor) -> Step:
+        with self.model.tap.listening() as tap:
+            output = self.model.hf(
+                encoder_outputs=self.encoded,
+                attention_mask=self.mask,
+                decoder_input_ids=tokens.to(self.model.device),
+                past_key_values=self.cache,
+                use_cache=True,
+            )
+            keys = tap.keys[:, -1]
+        return Step(keys, output.logits[:, -1].float())
+
+    @torch.inference_mode()
+    def select(self, rows: Tensor) -> None:
+        kept: Any = rows.to(self.model.device)
+        self.cache.self_attention_cache.reorder_cache(kept)
+        # What the rows of a sentence know of its source is the same, so it is moved only when their number changes.
+        if len(rows) != len(self.mask):
+            self.cache.cross_attention_cache.reorder_cache(kept)
+            self.mask = self.mask[kept]
+            self.encoded.last_hidden_state = self.encoded.last_hidden_state[kept]

@@ -1,0 +1,143 @@
+"""Our beam search against `generate`, its candidates against dense distributions, and the rules of models."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from families import FAMILIES, SENTENCES
+from worlds import load, make_store
+
+from knnmt.combiner import Combiner, Robust, Vanilla
+from knnmt.decoding import BeamSearch, GenerateEngine, Memory, Settings
+from knnmt.decoding.candidates import propose
+from knnmt.decoding.engines import make_engine
+from knnmt.decoding.rules import Rules
+from knnmt.model import TranslationModel
+from knnmt.model.stepping import Step, TorchStepper
+from knnmt.search import Searcher
+
+SOURCES = [source for source, _ in SENTENCES[:12]]
+COMBINERS: dict[str, Combiner | None] = {
+    "base": None,
+    "vanilla": Vanilla(4, 0.5, 10.0),
+    "robust": Robust(4, 10.0, top=6),
+}
+
+
+def known(model: TranslationModel) -> Rules:
+    model.hf.generation_config.no_repeat_ngram_size = None  # BART's, which only `generate` knows
+    rules = Rules.of(model)
+    assert isinstance(rules, Rules)
+    return rules
+
+
+def memory_of(model: TranslationModel, path: Path, combiner: Combiner | None) -> Memory | None:
+    return None if combiner is None else Memory(Searcher(make_store(path / "store", model)), combiner)
+
+
+@pytest.mark.parametrize("method", COMBINERS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_translations_of_generate(
+    family: str, method: str, tmp_path: Path, family_directory: Callable[[str], Path]
+) -> None:
+    model = load(family, family_directory(family))
+    rules, memory = known(model), memory_of(model, tmp_path, COMBINERS[method])
+    sources = model.codec.encode_sources(SOURCES)
+    for settings in (
+        Settings(beam=4, n_best=3),
+        Settings(beam=1),
+        Settings(beam=2, n_best=2, max_length=6, length_penalty=1.0),
+        Settings(beam=3, n_best=3, length_penalty=0.0),
+    ):
+        expected = GenerateEngine(model, memory).decode(sources, settings)
+        found = BeamSearch(model, TorchStepper(model), rules, memory).decode(sources, settings)
+        assert [[h.tokens for h in each] for each in found] == [[h.tokens for h in each] for each in expected]
+        if settings.n_best > 1:
+            scores = [h.score for each in found for h in each]
+            assert scores == pytest.approx([h.score for each in expected for h in each], abs=1e-4)
+    assert len({tuple(each[0].tokens) for each in found}) > 6, "outputs vary"
+
+
+@pytest.mark.parametrize("change", [{"min_length": 9}, {"renormalize_logits": True}, {"suppress_tokens": [5, 6, 7]}])
+@pytest.mark.parametrize("method", ["base", "vanilla"])
+@pytest.mark.parametrize("family", ["marian", "nllb"])
+def test_what_a_generation_config_asks_for(
+    family: str, method: str, change: dict, tmp_path: Path, family_directory: Callable[[str], Path]
+) -> None:
+    model = load(family, family_directory(family))
+    memory = memory_of(model, tmp_path, COMBINERS[method])
+    sources, settings = model.codec.encode_sources(SOURCES), Settings(beam=4, n_best=2)
+    before = BeamSearch(model, TorchStepper(model), known(model), memory).decode(sources, settings)
+    if "suppress_tokens" in change:
+        change = {"suppress_tokens": [token for token in before[0][0].tokens[:2] if token != model.codec.eos]}
+    model.hf.generation_config.update(**change)
+    expected = GenerateEngine(model, memory).decode(sources, settings)
+    found = BeamSearch(model, TorchStepper(model), known(model), memory).decode(sources, settings)
+    assert [[h.tokens for h in each] for each in found] == [[h.tokens for h in each] for each in expected]
+    if "renormalize_logits" not in change:
+        assert found != before, "it changes something"
+
+
+def test_what_our_search_does_not_know_goes_to_generate(family_directory: Callable[[str], Path]) -> None:
+    model = load("marian", family_directory("marian"))
+    assert isinstance(make_engine(model, None, "auto"), BeamSearch)
+    assert isinstance(make_engine(model, None, "generate"), GenerateEngine)
+    for name, value in (("no_repeat_ngram_size", 3), ("repetition_penalty", 1.3), ("bad_words_ids", [[4, 5]])):
+        model = load("marian", family_directory("marian"))
+        setattr(model.hf.generation_config, name, value)
+        with pytest.warns(UserWarning, match=f"asks for {name}.* its own generate is used"):
+            engine = make_engine(model, None, "auto")
+        assert isinstance(engine, GenerateEngine)
+
+
+@pytest.mark.parametrize("may_end", [True, False])
+@pytest.mark.parametrize("renormalize", [True, False])
+@pytest.mark.parametrize("method", COMBINERS)
+def test_candidates_against_dense_distributions(
+    method: str, renormalize: bool, may_end: bool, tmp_path: Path, family_directory: Callable[[str], Path]
+) -> None:
+    model = load("marian", family_directory("marian"))
+    memory = memory_of(model, tmp_path, COMBINERS[method])
+    generator = torch.Generator().manual_seed(0)
+    keys = torch.randn(9, model.dim, generator=generator)
+    if memory is not None:  # near some stored keys, so that neighbours differ
+        keys = torch.from_numpy(memory.searcher.store.segments[0].keys[:9].copy()).float() + 0.1 * keys
+    logits = 3 * torch.randn(9, model.vocab_size, generator=generator)
+    banned = logits[0].topk(2).indices.tolist()
+    rules = Rules((model.codec.eos,), tuple(banned), True, renormalize, 0)
+    found = propose(Step(keys, logits.clone()), memory, rules, 5, may_end)
+    dense = logits.clone()
+    if memory is not None:
+        memory.mix(keys, dense)
+    log_p = dense.double().log_softmax(1)
+    log_p[:, [*banned, *([] if may_end else [model.codec.eos])]] = -torch.inf
+    if renormalize:
+        log_p = log_p.log_softmax(1)
+    for row in range(9):
+        allowed = found.log_p[row] > -torch.inf
+        tokens = found.tokens[row][allowed].tolist()
+        assert len(set(tokens)) == len(tokens), "each token once"
+        assert set(log_p[row].topk(5).indices.tolist()) <= set(tokens)
+        torch.testing.assert_close(found.log_p[row][allowed].double(), log_p[row][tokens], atol=1e-4, rtol=1e-4)
+
+
+def test_sentences_leave_as_they_are_finished(family_directory: Callable[[str], Path]) -> None:
+    """The decoder never runs more rows than there are open hypotheses, and one a sentence at first."""
+    model = load("marian", family_directory("marian"))
+    rows: list[int] = []
+
+    class Counting(TorchStepper):
+        def start(self, sources):  # type: ignore[no-untyped-def]
+            decoder = super().start(sources)
+            step = decoder.step
+            decoder.step = lambda tokens: rows.append(len(tokens)) or step(tokens)  # type: ignore[method-assign, func-returns-value]
+            return decoder
+
+    sources = model.codec.encode_sources(SOURCES)
+    BeamSearch(model, Counting(model), known(model)).decode(sources, Settings(beam=4))
+    assert rows[0] == len(sources)
+    assert rows[1] == 4 * len(sources)
+    assert all(later <= earlier for earlier, later in pairwise(rows[1:]))
+    assert rows[-1] < rows[1]
