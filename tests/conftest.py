@@ -13,6 +13,12 @@ import pytest
 from families import make_family
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_cache_of_mine(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Exported graphs are those of this run."""
+    os.environ["KNNMT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def family_directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Gives the directory of a family's model (``family_directory("fsmt")``), made at the first call."""

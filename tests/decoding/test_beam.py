@@ -82,13 +82,13 @@ def test_what_a_generation_config_asks_for(
 
 def test_what_our_search_does_not_know_goes_to_generate(family_directory: Callable[[str], Path]) -> None:
     model = load("marian", family_directory("marian"))
-    assert isinstance(make_engine(model, None, "auto"), BeamSearch)
-    assert isinstance(make_engine(model, None, "generate"), GenerateEngine)
+    assert isinstance(make_engine(model, None, Settings()), BeamSearch)
+    assert isinstance(make_engine(model, None, Settings(engine="generate")), GenerateEngine)
     for name, value in (("no_repeat_ngram_size", 3), ("repetition_penalty", 1.3), ("bad_words_ids", [[4, 5]])):
         model = load("marian", family_directory("marian"))
         setattr(model.hf.generation_config, name, value)
         with pytest.warns(UserWarning, match=f"asks for {name}.* its own generate is used"):
-            engine = make_engine(model, None, "auto")
+            engine = make_engine(model, None, Settings())
         assert isinstance(engine, GenerateEngine)
 
 

@@ -17,15 +17,15 @@ from knnmt.search import Searcher
 
 SOURCES = [source for source, _ in SENTENCES[:4] + SENTENCES[-3:]]
 CAP = 9
-NAMES = ["generate", "torch"]
+NAMES = ["generate", "torch", "onnx"]
 
 
 def engine_and_dense(name: str, model: TranslationModel, path: Path, knn: bool) -> tuple[Engine, Dense]:
     if not knn:
-        return make_engine(model, None, name), Dense(model)
+        return make_engine(model, None, Settings(engine=name)), Dense(model)
     store = make_store(path / "store", model)
     dense = Dense(model, store, k=4, lam=0.5, temperature=10.0)
-    return make_engine(model, Memory(Searcher(store), Vanilla(4, 0.5, 10.0)), name), dense
+    return make_engine(model, Memory(Searcher(store), Vanilla(4, 0.5, 10.0)), Settings(engine=name)), dense
 
 
 @pytest.mark.filterwarnings("ignore:The model's generation config asks")  # BART's
@@ -60,7 +60,7 @@ def test_the_memory_changes_translations(
     sources = model.codec.encode_sources(SOURCES)
     settings = Settings(beam=2, max_length=CAP)
     with_memory = engine.decode(sources, settings)
-    assert with_memory != make_engine(model, None, name).decode(sources, settings)
+    assert with_memory != make_engine(model, None, Settings(engine=name)).decode(sources, settings)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,7 +107,7 @@ def test_a_translation_does_not_depend_on_its_batch(
     family: str, name: str, family_directory: Callable[[str], Path]
 ) -> None:
     model = load(family, family_directory(family))
-    engine = make_engine(model, None, name)
+    engine = make_engine(model, None, Settings(engine=name))
     sources = model.codec.encode_sources([source for source, _ in SENTENCES[8:24]])
     settings = Tight(beam=3, n_best=2)
     together = engine.decode(sources, settings)

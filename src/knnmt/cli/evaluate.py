@@ -28,6 +28,7 @@ def evaluate(
     max_length: options.MaxLength = None,
     batch_size: options.BatchSize = 32,
     engine: options.Engine = "auto",
+    precision: options.Precision = "auto",
     comet: Annotated[bool, typer.Option("--comet", help="COMET too, by the comet-score command.")] = False,
     comet_model: Annotated[
         str | None, typer.Option(help="COMET's model or local checkpoint; asks for COMET.", show_default=False)
@@ -52,6 +53,7 @@ def evaluate(
         max_length=max_length,
         batch_size=batch_size,
         engine=engine,
+        precision=precision,
         split=False,
     )
     result = run(

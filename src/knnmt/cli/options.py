@@ -33,5 +33,6 @@ MaxLength = Annotated[
     int | None,
     typer.Option(min=1, help="Most tokens of a translation; 1.2 × source + 10 by default.", show_default=False),
 ]
-Engine = Annotated[str, typer.Option(help="How the model is run: auto, torch, or generate (transformers' own).")]
+Engine = Annotated[str, typer.Option(help="Runs the model: onnx, torch, generate (transformers' own); auto: quickest.")]
+Precision = Annotated[str, typer.Option(help="float32, or int8, which only onnx knows.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences decoded together; changes speed, not translations.")]

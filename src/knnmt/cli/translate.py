@@ -21,6 +21,7 @@ def translate(
     n_best: Annotated[int, typer.Option(min=1, help="Translations of each line, one a line.")] = 1,
     batch_size: options.BatchSize = 32,
     engine: options.Engine = "auto",
+    precision: options.Precision = "auto",
     no_split: Annotated[bool, typer.Option("--no-split", help="Do not split a line into sentences.")] = False,
     model: options.Moved = None,
     device: options.Device = "auto",
@@ -44,6 +45,7 @@ def translate(
         n_best=n_best,
         batch_size=batch_size,
         engine=engine,
+        precision=precision,
         split=not no_split,
     )
     translator = Translator(store, method, settings=settings, model=model, device=device)

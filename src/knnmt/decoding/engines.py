@@ -9,9 +9,9 @@ from knnmt.decoding.generation import GenerateEngine
 from knnmt.decoding.hypothesis import Hypothesis
 from knnmt.decoding.memory import Memory
 from knnmt.decoding.rules import Rules
-from knnmt.decoding.settings import Settings
+from knnmt.decoding.settings import GENERATE, Settings
 from knnmt.model import TranslationModel
-from knnmt.model.stepping import TorchStepper
+from knnmt.model.steppers import make_stepper
 
 
 class Engine(Protocol):
@@ -24,12 +24,12 @@ class Engine(Protocol):
         """The n best hypotheses of each encoded source, best first."""
 
 
-def make_engine(model: TranslationModel, memory: Memory | None, name: str) -> Engine:
-    """The engine of that name; `generate` where a model asks for what our own search does not know."""
-    if name == "generate":
+def make_engine(model: TranslationModel, memory: Memory | None, settings: Settings) -> Engine:
+    """The engine that is asked for; `generate` where a model asks for what our own search does not know."""
+    if settings.engine == GENERATE:
         return GenerateEngine(model, memory)
     rules = Rules.of(model)
     if isinstance(rules, str):
         warnings.warn(f"The model's generation config asks for {rules}, so its own generate is used.", stacklevel=3)
         return GenerateEngine(model, memory)
-    return BeamSearch(model, TorchStepper(model), rules, memory)
+    return BeamSearch(model, make_stepper(model, settings.engine, settings.precision), rules, memory)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from knnmt.errors import MethodError
+from knnmt.model.steppers import ENGINES, PRECISIONS
 
-ENGINES = ("auto", "torch", "generate")
+GENERATE = "generate"
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,9 @@ class Settings:
         max_length: the most tokens of a translation; None: int(1.2 × source tokens) + 10
         n_best: translations returned for each sentence
         batch_size: sentences decoded together; it does not change the translations
-        engine: how the model is run: `torch`, or `generate`, transformers' own search; `auto` is the quickest there is
+        engine: how the model is run: `onnx`, `torch`, or `generate`, transformers' own search; `auto` is the
+            quickest there is
+        precision: `float32` or `int8`, which only onnx knows
         split: whether a line is split into sentences that are translated apart, where n_best is 1
     """
 
@@ -27,13 +30,18 @@ class Settings:
     n_best: int = 1
     batch_size: int = 32
     engine: str = "auto"
+    precision: str = "auto"
     split: bool = True
 
     def __post_init__(self) -> None:
         if self.beam < 1 or self.batch_size < 1 or self.n_best < 1 or (self.max_length or 1) < 1:
             raise MethodError("The beam, the batch size, n-best and the maximum length are at least 1.")
-        if self.engine not in ENGINES:
-            raise MethodError(f"There is no engine {self.engine}; choose one of {', '.join(ENGINES)}.")
+        for what, asked, known in (
+            ("engine", self.engine, (*ENGINES, GENERATE)),
+            ("precision", self.precision, PRECISIONS),
+        ):
+            if asked not in known:
+                raise MethodError(f"There is no {what} {asked}; choose one of {', '.join(known)}.")
         if self.n_best > self.beam:
             raise MethodError(f"A beam of {self.beam} has no {self.n_best} best translations; raise --beam.")
 

@@ -92,7 +92,7 @@ class Translator:
                 f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}."
             )
         memory = Memory(searcher or Searcher(self.store), combiner) if combiner is not None else None
-        self.engine: Engine = make_engine(self.model, memory, self.settings.engine)
+        self.engine: Engine = make_engine(self.model, memory, self.settings)
         self.splitter = Splitter(self.model.codec.source_lang, self.model.codec.target_lang)
 
     @property

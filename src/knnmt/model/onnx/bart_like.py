@@ -1,0 +1,144 @@
+"""Marian, BART, mBART, M2M100, NLLB and FSMT: one architecture, told apart by norms, positions and scales."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from knnmt.model.onnx.attention import CrossAttention, EncoderAttention, Memory, SelfAttention
+
+FAMILIES = ("marian", "bart", "mbart", "m2m_100", "fsmt")
+_PRE_NORM = ("mbart", "m2m_100")  # normalised before each block; the others after
+
+
+class Embedding(nn.Module):
+    """Tokens and positions, as they enter the first layer."""
+
+    def __init__(self, part: Any, config: Any) -> None:
+        super().__init__()
+        self.tokens = part.embed_tokens.weight
+        self.positions = _positions(part.embed_positions, config)
+        # BART's scaled embeddings hold their factor themselves, the others' stacks do
+        self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
+        self.norm = getattr(part, "layernorm_embedding", None) or nn.Identity()
+
+    def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        embedded = nn.functional.embedding(tokens, self.tokens) * self.scale
+        normed: Tensor = self.norm(embedded + nn.functional.embedding(positions, self.positions))
+        return normed
+
+
+def _positions(module: Any, config: Any) -> Tensor:
+    """The embedding of position 0, 1, … in this order."""
+    if config.model_type == "m2m_100":
+        table, first = module.weights, config.pad_token_id + 1
+    elif config.model_type == "fsmt":
+        table, first = module.weight, module.padding_idx + 1
+    else:
+        table, first = module.weight, getattr(module, "offset", 0)
+    return nn.Parameter(table.detach()[first:].clone(), requires_grad=False)
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, layer: Any, pre_norm: bool) -> None:
+        super().__init__()
+        self.pre_norm = pre_norm
+        self.attention = EncoderAttention(*_projections(layer.self_attn))
+        self.attention_norm, self.final_norm = layer.self_attn_layer_norm, layer.final_layer_norm
+        self.fc1, self.fc2, self.activation = layer.fc1, layer.fc2, layer.activation_fn
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        if self.pre_norm:
+            x = x + self.attention(self.attention_norm(x), mask)
+            out: Tensor = x + self.fc2(self.activation(self.fc1(self.final_norm(x))))
+            return out
+        x = self.attention_norm(x + self.attention(x, mask))
+        out = self.final_norm(x + self.fc2(self.activation(self.fc1(x))))
+        return out
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, layer: Any, pre_norm: bool) -> None:
+        super().__init__()
+        self.pre_norm = pre_norm
+        self.own = SelfAttention(*_projections(layer.self_attn))
+        query, _, _, out, heads, scale = _projections(layer.encoder_attn)
+        self.cross = CrossAttention(query, out, heads, scale)
+        self.own_norm, self.cross_norm = layer.self_attn_layer_norm, layer.encoder_attn_layer_norm
+        self.final_norm = layer.final_layer_norm
+        self.fc1, self.fc2, self.activation = layer.fc1, layer.fc2, layer.activation_fn
+
+    def forward(self, x: Tensor, ancestors: Tensor, mask: Tensor, cache: list[Tensor]):  # type: ignore[no-untyped-def]
+        past_key, past_value, cross_key, cross_value = cache
+        own, key, value = self.own(self.own_norm(x) if self.pre_norm else x, past_key, past_value, ancestors, None)
+        x = x + own if self.pre_norm else self.own_norm(x + own)
+        cross = self.cross(self.cross_norm(x) if self.pre_norm else x, cross_key, cross_value, mask)
+        x = x + cross if self.pre_norm else self.cross_norm(x + cross)
+        entering = self.final_norm(x) if self.pre_norm else x  # the key layer `ffn_input`
+        forward = self.fc2(self.activation(self.fc1(entering)))
+        x = x + forward if self.pre_norm else self.final_norm(x + forward)
+        return x, entering, key, value
+
+
+def _projections(attention: Any) -> tuple[nn.Linear, nn.Linear, nn.Linear, nn.Linear, int, float]:
+    heads = attention.num_heads
+    scale = (attention.q_proj.out_features // heads) ** -0.5
+    return attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj, heads, scale
+
+
+class Encoder(nn.Module):
+    """Source ids to what every decoder layer's cross attention needs of them."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        config, part = model.config, model.get_encoder()
+        self.embedding = Embedding(part, config)
+        self.layers = nn.ModuleList(EncoderLayer(layer, config.model_type in _PRE_NORM) for layer in part.layers)
+        self.norm = getattr(part, "layer_norm", None) or nn.Identity()
+        attentions = [layer.encoder_attn for layer in model.get_decoder().layers]
+        self.memories = nn.ModuleList(Memory(a.k_proj, a.v_proj, a.num_heads) for a in attentions)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> list[Tensor]:
+        """ids [sentences, source], mask [sentences, 1, 1, source]: 0, or very low at padding."""
+        x = self.embedding(ids, torch.arange(ids.shape[1]))
+        for layer in self.layers:
+            x = layer(x, mask)
+        x = self.norm(x)
+        return [part for memory in self.memories for part in memory(x)]
+
+
+class DecoderStep(nn.Module):
+    """One more token of every hypothesis."""
+
+    def __init__(self, model: Any, projection: nn.Linear, bias: Tensor | None, key_layer: str) -> None:
+        super().__init__()
+        config, part = model.config, model.get_decoder()
+        self.embedding = Embedding(part, config)
+        self.layers = nn.ModuleList(DecoderLayer(layer, config.model_type in _PRE_NORM) for layer in part.layers)
+        self.norm = getattr(part, "layer_norm", None) or nn.Identity()
+        self.projection = nn.Linear(projection.in_features, projection.out_features, bias=bias is not None)
+        self.projection.weight = projection.weight
+        if bias is not None:
+            self.projection.bias = nn.Parameter(bias.detach(), requires_grad=False)
+        self.feed_forward_key = key_layer == "ffn_input"
+
+    def forward(  # type: ignore[no-untyped-def]
+        self, tokens: Tensor, position: Tensor, times: Tensor, ancestors: Tensor, mask: Tensor, *cache: Tensor
+    ):
+        """
+        Args:
+            tokens: [sentences, width]
+            position: of these tokens  # [1]
+            times: not needed here
+            ancestors: 0 where a slot is in a hypothesis' past, else very low  # [sentences, 1, width, slots]
+            mask: of the sources  # [sentences, 1, 1, source]
+            cache: of each layer past keys and values, cross keys and values
+        """
+        x = self.embedding(tokens, position)
+        new, entering = [], x
+        for place, layer in enumerate(self.layers):
+            x, entering, key, value = layer(x, ancestors, mask, list(cache[4 * place : 4 * place + 4]))
+            new += [key, value]
+        hidden = self.norm(x)
+        return (entering if self.feed_forward_key else hidden), self.projection(hidden), *new

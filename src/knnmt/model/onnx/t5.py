@@ -1,0 +1,116 @@
+"""T5: positions are a bias of the attention, norms have no mean, linear maps no bias."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from knnmt.model.onnx.attention import CrossAttention, EncoderAttention, Memory, SelfAttention
+
+FAMILIES = ("t5",)
+
+
+class RelativeBias(nn.Module):
+    """The bias of looking from one position at another."""
+
+    def __init__(self, attention: Any, bidirectional: bool) -> None:
+        super().__init__()
+        self.table = attention.relative_attention_bias
+        self.bucket = attention._relative_position_bucket
+        self.options = {
+            "bidirectional": bidirectional,
+            "num_buckets": attention.relative_attention_num_buckets,
+            "max_distance": attention.relative_attention_max_distance,
+        }
+
+    def forward(self, at: Tensor, seen: Tensor) -> Tensor:
+        """at [n], seen [m] → [1, heads, n, m]"""
+        buckets = self.bucket(seen[None, :] - at[:, None], **self.options)
+        bias: Tensor = self.table(buckets).permute(2, 0, 1)[None]
+        return bias
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, block: Any) -> None:
+        super().__init__()
+        self.attention = EncoderAttention(*_projections(block.layer[0].SelfAttention))
+        self.attention_norm = block.layer[0].layer_norm
+        self.norm, self.feed_forward = block.layer[-1].layer_norm, block.layer[-1].DenseReluDense
+
+    def forward(self, x: Tensor, bias: Tensor) -> Tensor:
+        x = x + self.attention(self.attention_norm(x), bias)
+        out: Tensor = x + self.feed_forward(self.norm(x))
+        return out
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, block: Any) -> None:
+        super().__init__()
+        self.own = SelfAttention(*_projections(block.layer[0].SelfAttention))
+        query, _, _, out, heads, scale = _projections(block.layer[1].EncDecAttention)
+        self.cross = CrossAttention(query, out, heads, scale)
+        self.own_norm, self.cross_norm = block.layer[0].layer_norm, block.layer[1].layer_norm
+        self.norm, self.feed_forward = block.layer[-1].layer_norm, block.layer[-1].DenseReluDense
+
+    def forward(self, x: Tensor, past_bias: Tensor, own_bias: Tensor, mask: Tensor, cache: list[Tensor]):  # type: ignore[no-untyped-def]
+        past_key, past_value, cross_key, cross_value = cache
+        own, key, value = self.own(self.own_norm(x), past_key, past_value, past_bias, own_bias)
+        x = x + own
+        x = x + self.cross(self.cross_norm(x), cross_key, cross_value, mask)
+        entering = self.norm(x)
+        return x + self.feed_forward(entering), entering, key, value
+
+
+def _projections(attention: Any) -> tuple[nn.Linear, nn.Linear, nn.Linear, nn.Linear, int, float]:
+    return attention.q, attention.k, attention.v, attention.o, attention.n_heads, 1.0  # queries are not scaled
+
+
+class Encoder(nn.Module):
+    """Source ids to what every decoder layer's cross attention needs of them."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        part = model.get_encoder()
+        self.tokens = part.embed_tokens
+        self.bias = RelativeBias(part.block[0].layer[0].SelfAttention, bidirectional=True)
+        self.layers = nn.ModuleList(EncoderLayer(block) for block in part.block)
+        self.norm = part.final_layer_norm
+        attentions = [block.layer[1].EncDecAttention for block in model.get_decoder().block]
+        self.memories = nn.ModuleList(Memory(a.k, a.v, a.n_heads) for a in attentions)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> list[Tensor]:
+        """ids [sentences, source], mask [sentences, 1, 1, source]: 0, or very low at padding."""
+        x = self.tokens(ids)
+        places = torch.arange(ids.shape[1])
+        bias = self.bias(places, places) + mask
+        for layer in self.layers:
+            x = layer(x, bias)
+        x = self.norm(x)
+        return [part for memory in self.memories for part in memory(x)]
+
+
+class DecoderStep(nn.Module):
+    """One more token of every hypothesis."""
+
+    def __init__(self, model: Any, projection: nn.Linear, bias: Tensor | None, key_layer: str) -> None:
+        super().__init__()
+        part = model.get_decoder()
+        self.tokens = part.embed_tokens
+        self.bias = RelativeBias(part.block[0].layer[0].SelfAttention, bidirectional=False)
+        self.layers = nn.ModuleList(DecoderLayer(block) for block in part.block)
+        self.norm = part.final_layer_norm
+        self.scale = model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0
+        self.projection = projection
+        self.feed_forward_key = key_layer == "ffn_input"
+
+    def forward(self, tokens: Tensor, position: Tensor, times: Tensor, ancestors: Tensor, mask: Tensor, *cache: Tensor):  # type: ignore[no-untyped-def]
+        """As of the other families; `times` are the positions that were written to each slot  # [slots]"""
+        x = self.tokens(tokens)
+        past_bias = self.bias(position, times) + ancestors
+        own_bias = self.bias(position, position)
+        new, entering = [], x
+        for place, layer in enumerate(self.layers):
+            x, entering, key, value = layer(x, past_bias, own_bias, mask, list(cache[4 * place : 4 * place + 4]))
+            new += [key, value]
+        hidden = self.norm(x) * self.scale
+        return (entering if self.feed_forward_key else hidden), self.projection(hidden), *new

@@ -1,0 +1,121 @@
+"""Exported graphs against the model they are of."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from families import FAMILIES, SENTENCES
+from worlds import load
+
+from knnmt.errors import ModelError
+from knnmt.model import TranslationModel, steppers
+from knnmt.model.onnx import graphs
+from knnmt.model.onnx.graphs import GraphError, onnx_stepper, verify
+from knnmt.model.steppers import make_stepper
+from knnmt.model.stepping import Decoder, TorchStepper
+
+SOURCES = [source for source, _ in SENTENCES[:6]]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def walk(decoder: Decoder, model: TranslationModel, beam: int) -> list[torch.Tensor]:
+    """Keys and logits along a random walk: hypotheses split, change places, die, and sentences leave."""
+    generator = torch.Generator().manual_seed(4)
+    left = len(SOURCES)
+    step = decoder.step(torch.tensor([list(model.codec.prefix)] * left))
+    seen = [step.keys.clone(), step.logits.clone()]
+    width = 1
+    for turn in range(40):  # beyond the first growth of the caches
+        stay = torch.arange(left)
+        if turn in (5, 11, 30):
+            stay = stay[torch.arange(left) != turn % left]
+        parents = torch.randint(0, width, (len(stay), beam), generator=generator)
+        decoder.select((stay[:, None] * width + parents).flatten())
+        left, width = len(stay), beam
+        step = decoder.step(torch.randint(5, model.vocab_size, (left * beam, 1), generator=generator))
+        seen += [step.keys.clone(), step.logits.clone()]
+    return seen
+
+
+@pytest.mark.parametrize("key_layer", ["output", "ffn_input"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_step_is_the_models(family: str, key_layer: str, family_directory: Callable[[str], Path]) -> None:
+    model = load(family, family_directory(family), key_layer=key_layer)
+    sources = model.codec.encode_sources(SOURCES)
+    with torch.inference_mode():
+        ours = walk(onnx_stepper(model, "float32").start(sources), model, beam=3)
+        theirs = walk(TorchStepper(model).start(sources), model, beam=3)
+    for found, expected in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(found, expected, atol=2e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("family", ["marian", "nllb", "t5"])
+def test_eight_bits_are_near(family: str, family_directory: Callable[[str], Path]) -> None:
+    model = load(family, family_directory(family))
+    stepper = onnx_stepper(model, "int8")
+    assert stepper.name == "onnx-int8"
+    with torch.inference_mode():
+        step, exact = (
+            each.start(model.codec.encode_sources(SOURCES)).step(torch.tensor([list(model.codec.prefix)] * 6))
+            for each in (stepper, TorchStepper(model))
+        )
+    error = float((step.logits - exact.logits).abs().mean() / exact.logits.std())
+    assert 1e-4 < error < 0.1
+
+
+def test_graphs_are_written_once_and_used_again(
+    family_directory: Callable[[str], Path], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = family_directory("marian")
+    onnx_stepper(load("marian", directory), "float32")
+    assert len(list(cache.iterdir())) == 1, "nothing half-written is left"
+    monkeypatch.setattr(graphs, "export", lambda *_: pytest.fail("exported again"))
+    again = onnx_stepper(load("marian", directory), "float32")
+    assert again.start([[5, 6, 0]]).step(torch.tensor([[7]])).logits.isfinite().all()
+
+
+def test_graphs_of_another_model_are_noticed(family_directory: Callable[[str], Path]) -> None:
+    model = load("marian", family_directory("marian"))
+    stepper = onnx_stepper(model, "float32")
+    verify(model, stepper, 1e-3)
+    model.hf.model.decoder.layers[0].fc1.weight.data *= 1.5
+    with pytest.raises(GraphError, match="differ by"):
+        verify(model, stepper, 1e-3)
+
+
+def test_what_cannot_be_exported_is_run_by_torch(
+    family_directory: Callable[[str], Path], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = family_directory("marian")
+    model = load("marian", directory)
+    model.hf.config.model_type = "pegasus"
+    with pytest.warns(UserWarning, match="no graph of the family pegasus yet.*torch runs it"):
+        assert isinstance(make_stepper(model), TorchStepper)
+    monkeypatch.setattr(graphs, "verify", lambda *_: (_ for _ in ()).throw(GraphError("its logits differ")))
+    with pytest.warns(UserWarning, match="its logits differ.*torch runs it"):
+        assert isinstance(make_stepper(load("marian", directory)), TorchStepper)
+    assert not list(cache.iterdir()), "nothing of it is kept"
+
+
+def test_without_the_packages(family_directory: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load("marian", family_directory("marian"))
+    monkeypatch.setattr(steppers, "find_spec", lambda name: None)
+    assert isinstance(make_stepper(model), TorchStepper)
+    with pytest.raises(ModelError, match=r"install knnmt\[fast\]"):
+        make_stepper(model, "onnx")
+    with pytest.raises(ModelError, match=r"Only the engine onnx computes in int8"):
+        make_stepper(model, "torch", "int8")
+
+
+def test_a_models_engine_is_made_once(family_directory: Callable[[str], Path]) -> None:
+    model = load("marian", family_directory("marian"))
+    assert make_stepper(model) is make_stepper(model)
+    assert make_stepper(model).name == "onnx-float32"
+    assert make_stepper(model, "torch") is not make_stepper(model)
