@@ -2,7 +2,6 @@
 
 import warnings
 from importlib.util import find_spec
-from weakref import WeakKeyDictionary
 
 from knnmt.errors import ModelError
 from knnmt.model.stepping import Stepper, TorchStepper
@@ -12,12 +11,10 @@ ENGINES = ("auto", "onnx", "torch")
 PRECISIONS = ("auto", "float32", "int8")
 _PRECISION = "float32"  # of `auto`
 
-_made: WeakKeyDictionary[TranslationModel, dict[tuple[str, str], Stepper]] = WeakKeyDictionary()
-
 
 def make_stepper(model: TranslationModel, engine: str = "auto", precision: str = "auto") -> Stepper:
     """The engine of that name, the same for the same model; torch, with a warning, where it cannot be had."""
-    known = _made.setdefault(model, {})
+    known: dict[tuple[str, str], Stepper] = model.engines
     if (engine, precision) not in known:
         known[engine, precision] = _make(model, engine, precision)
     return known[engine, precision]

@@ -66,6 +66,7 @@ class TranslationModel:
         self.key_layer = key_layer
         self.codec = Codec(model, tokenizer, source_lang, target_lang, source_prefix)
         self.tap = Tap(model, key_layer)
+        self.engines: dict[Any, Any] = {}  # made so far; `make_stepper` keeps them here so that they go with the model
         self.check_projection()
 
     @classmethod
