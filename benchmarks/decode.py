@@ -49,7 +49,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     lines = options.source.read_text(encoding="utf-8").split("\n")[: options.limit]
-    lines = sorted((line for line in lines if line), key=lambda line: -len(line))
+    lines = sorted(
+        dict.fromkeys(filter(None, lines)), key=lambda line: -len(line)
+    )  # each once: ours would not repeat it
     batches = [lines[i : i + options.batch] for i in range(0, len(lines), options.batch)]
     workers, left_out = _start(options)
     for batch in batches:

@@ -8,11 +8,11 @@ from knnmt.combiner import (
     NEVER,
     Combination,
     Vanilla,
+    log_p_knn,
     log_shares_of_both,
     mix_logits,
     mixture_log_p,
     observe,
-    token_log_weights,
 )
 from knnmt.search import Neighbours
 
@@ -103,7 +103,7 @@ def test_equal_tokens_add_up() -> None:
     values = torch.tensor([[3, 1, 3, 1, 2]])
     weights = torch.tensor([[0.1, 0.2, 0.3, 0.15, 0.25]])
     expected = torch.tensor([[0.4, 0.35, 0.4, 0.35, 0.25]])
-    torch.testing.assert_close(token_log_weights(values, weights.log()).exp(), expected)
+    torch.testing.assert_close(log_p_knn(values, values, weights.log()).exp(), expected)
 
 
 def neighbours(distances: np.ndarray, values: np.ndarray) -> Neighbours:

@@ -14,6 +14,7 @@ from knnmt.decoding import BeamSearch, GenerateEngine, Memory, Settings
 from knnmt.decoding.candidates import propose
 from knnmt.decoding.engines import make_engine
 from knnmt.decoding.rules import Rules
+from knnmt.errors import ModelError
 from knnmt.model import TranslationModel
 from knnmt.model.stepping import Step, TorchStepper
 from knnmt.search import Searcher
@@ -60,23 +61,31 @@ def test_the_translations_of_generate(
     assert len({tuple(each[0].tokens) for each in found}) > 6, "outputs vary"
 
 
-@pytest.mark.parametrize("change", [{"min_length": 9}, {"renormalize_logits": True}, {"suppress_tokens": [5, 6, 7]}])
+@pytest.mark.parametrize(
+    "change", ["min_length", "renormalize_logits", "suppress_tokens", "eos_token_id", "bad_words_ids"]
+)
 @pytest.mark.parametrize("method", ["base", "vanilla"])
 @pytest.mark.parametrize("family", ["marian", "nllb"])
 def test_what_a_generation_config_asks_for(
-    family: str, method: str, change: dict, tmp_path: Path, family_directory: Callable[[str], Path]
+    family: str, method: str, change: str, tmp_path: Path, family_directory: Callable[[str], Path]
 ) -> None:
     model = load(family, family_directory(family))
     memory = memory_of(model, tmp_path, COMBINERS[method])
     sources, settings = model.codec.encode_sources(SOURCES), Settings(beam=4, n_best=2)
     before = BeamSearch(model, TorchStepper(model), known(model), memory).decode(sources, settings)
-    if "suppress_tokens" in change:
-        change = {"suppress_tokens": [token for token in before[0][0].tokens[:2] if token != model.codec.eos]}
-    model.hf.generation_config.update(**change)
+    likely = [token for token in before[0][0].tokens[:3] if token != model.codec.eos]
+    value = {
+        "min_length": 9,
+        "renormalize_logits": True,
+        "suppress_tokens": likely,
+        "eos_token_id": [model.codec.eos, *likely],
+        "bad_words_ids": [[model.codec.eos], *([token] for token in likely)],  # the end of sentence is let through
+    }[change]
+    setattr(model.hf.generation_config, change, value)
     expected = GenerateEngine(model, memory).decode(sources, settings)
     found = BeamSearch(model, TorchStepper(model), known(model), memory).decode(sources, settings)
     assert [[h.tokens for h in each] for each in found] == [[h.tokens for h in each] for each in expected]
-    if "renormalize_logits" not in change:
+    if change != "renormalize_logits":
         assert found != before, "it changes something"
 
 
@@ -141,3 +150,12 @@ def test_sentences_leave_as_they_are_finished(family_directory: Callable[[str], 
     assert rows[1] == 4 * len(sources)
     assert all(later <= earlier for earlier, later in pairwise(rows[1:]))
     assert rows[-1] < rows[1]
+
+
+def test_generate_does_not_compute_in_eight_bits(family_directory: Callable[[str], Path]) -> None:
+    model = load("marian", family_directory("marian"))
+    with pytest.raises(ModelError, match="leave int8 out"):
+        make_engine(model, None, Settings(engine="generate", precision="int8"))
+    model.hf.generation_config.no_repeat_ngram_size = 3
+    with pytest.raises(ModelError, match="leave int8 out"):
+        make_engine(model, None, Settings(precision="int8"))

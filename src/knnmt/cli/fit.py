@@ -8,11 +8,18 @@ import typer
 from knnmt.cli import options
 from knnmt.cli.console import note, print_json
 
+# Options that say nothing to other methods.
+_ONLY = {
+    "robust": ("preset", "dc", "wp", "top", "alpha", "beta", "sigma", "exact_perturbation"),
+    "adaptive": ("hidden",),
+    "vanilla": ("decode_best", "decode_sentences"),
+}
 _NETWORKS, _TRAINING, _ROBUST, _VANILLA = "Networks", "Training", "Robust training", "Vanilla"
 _HIDE: dict[str, Any] = {"show_default": False}
 
 
 def fit(
+    context: typer.Context,
     store: options.Store,
     corpus: Annotated[
         list[Path] | None,
@@ -120,10 +127,17 @@ def fit(
         knnmt fit memory dev.tsv --without dc,pseudo-pairs --name my-ablation
     """
     from knnmt.cli.threads import use_threads
+    from knnmt.errors import MethodError
     from knnmt.training import Recipe
     from knnmt.workflow import Networks
     from knnmt.workflow import fit as run
 
+    for other, names in _ONLY.items():
+        # by name: typer has a copy of click's sources of its own
+        given = [name for name in names if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+        if given and method != other:
+            flag = f"--{given[0].replace('_', '-')}"
+            raise MethodError(f"{flag} is of the method {other} and says nothing to {method}; leave it out.")
     use_threads(threads)
     report = run(
         store,

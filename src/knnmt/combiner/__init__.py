@@ -1,10 +1,10 @@
 """How much to trust the neighbours: one file a method, one table, one place that mixes."""
 
 from knnmt.combiner.adaptive import Adaptive
-from knnmt.combiner.base import Combiner
+from knnmt.combiner.base import Combiner, read_config
 from knnmt.combiner.combination import NEVER, Combination, Observation, observe, observe_with
 from knnmt.combiner.inputs import first_of_its_value
-from knnmt.combiner.mixture import log_shares_of_both, mix_logits, mixture_log_p, token_log_weights
+from knnmt.combiner.mixture import log_p_knn, log_shares_of_both, mix_logits, mixture_log_p
 from knnmt.combiner.registry import BASE, METHODS, default_name, load_combiner
 from knnmt.combiner.robust import PARTS, PRESETS, Robust
 from knnmt.combiner.trained import Trained
@@ -26,10 +26,11 @@ __all__ = [
     "default_name",
     "first_of_its_value",
     "load_combiner",
+    "log_p_knn",
     "log_shares_of_both",
     "mix_logits",
     "mixture_log_p",
     "observe",
     "observe_with",
-    "token_log_weights",
+    "read_config",
 ]

@@ -9,10 +9,15 @@ from knnmt.combiner.combination import NEVER, Combination
 _MAX_LOG_ODDS = 13.8  # λ = 1 − 1e-6; beyond it the model's own choice would vanish
 
 
-def token_log_weights(values: Tensor, log_weights: Tensor) -> Tensor:
-    """log p_kNN of each neighbour's token: equal values among the neighbours add up.  # [rows, K]"""
-    same = values[:, :, None] == values[:, None, :]  # [rows, K, K]
-    return log_weights[:, None, :].expand_as(same).masked_fill(~same, NEVER).logsumexp(2)
+def log_p_knn(tokens: Tensor, values: Tensor, log_weights: Tensor) -> Tensor:
+    """log p_kNN of some tokens: equal values among the neighbours add up.
+
+    Args:
+        tokens: [rows, tokens]
+        values, log_weights: of the neighbours  # [rows, K]
+    """
+    other = tokens[:, :, None] != values[:, None, :]  # [rows, tokens, K]
+    return log_weights[:, None, :].expand_as(other).masked_fill(other, NEVER).logsumexp(2)
 
 
 def log_shares_of_both(combination: Combination) -> tuple[Tensor, Tensor]:
@@ -34,7 +39,7 @@ def mix_logits(logits: Tensor, log_sum_exp: Tensor, values: Tensor, combination:
         values: [rows, K]
     """
     log_odds = combination.log_odds.clamp_max(_MAX_LOG_ODDS)
-    share = log_odds[:, None] + token_log_weights(values, combination.log_weights)
+    share = log_odds[:, None] + log_p_knn(values, values, combination.log_weights)
     vote = (log_sum_exp[:, None] + share).masked_fill(share < NEVER / 2, -torch.inf)  # a logit of −inf stays
     own = logits.gather(1, values).float()
     # Equal tokens of a row get the same new logit, so it does not matter which of them is written last.
@@ -42,13 +47,15 @@ def mix_logits(logits: Tensor, log_sum_exp: Tensor, values: Tensor, combination:
 
 
 def mixture_log_p(combination: Combination, values: Tensor, tokens: Tensor, log_p: Tensor) -> Tensor:
-    """log p of one token a row under the mixture, given its log p_NMT.  # [rows]
+    """log p of some tokens under the mixture, given their log p_NMT.  # as tokens
 
     Args:
         values: [rows, K]
-        tokens: [rows]
-        log_p: log p_NMT of the tokens  # [rows]
+        tokens: one a row or several  # [rows] or [rows, tokens]
+        log_p: log p_NMT of the tokens  # as tokens
     """
-    votes = combination.log_weights.masked_fill(values != tokens[:, None], NEVER)
+    if tokens.ndim == 1:
+        return mixture_log_p(combination, values, tokens[:, None], log_p[:, None]).squeeze(1)
     log_lam, log_rest = log_shares_of_both(combination)
-    return torch.logaddexp(log_lam + votes.logsumexp(1), log_rest + log_p)
+    votes = log_p_knn(tokens, values, combination.log_weights)
+    return torch.logaddexp(log_lam[:, None] + votes, log_rest[:, None] + log_p)

@@ -34,7 +34,7 @@ class BeamSearch:
         step = decoder.step(torch.tensor([prefix] * len(sources)))  # one row a sentence: its beams are all alike yet
         while True:
             may_end = len(prefix) + beams.length >= self.rules.min_length
-            choice = beams.advance(propose(step, self.memory, self.rules, 2 * settings.beam, may_end))
+            choice = beams.advance(propose(step, self.memory, self.rules, beams.wanted, may_end))
             if choice is None:
                 return beams.results
             rows, tokens = choice
@@ -54,6 +54,8 @@ class _Beams:
         self.settings, self.rules = settings, rules
         self.given = given  # tokens that were forced but count in a hypothesis' length, as in `generate`
         self.length = 0
+        # so many that `beam` of them go on even if the best all end
+        self.wanted = max(2, 1 + len(rules.eos)) * settings.beam
         sentences, beam = len(caps), settings.beam
         self.results: list[list[Hypothesis]] = [[] for _ in range(sentences)]
         self.numbers = torch.arange(sentences)
@@ -77,7 +79,7 @@ class _Beams:
             log_p[at_cap] = -torch.inf
             log_p[at_cap, :, 0], tokens[at_cap, :, 0] = 0.0, self.rules.eos[0]
         total = (self.scores[:, :, None] + log_p).flatten(1)
-        scores, places = total.topk(2 * beam, dim=1)
+        scores, places = total.topk(min(self.wanted, total.shape[1]), dim=1)
         parents = places // log_p.shape[2]
         chosen = tokens.flatten(1).gather(1, places)
         grown = torch.cat([self.tokens.gather(1, _over(parents, self.length)), chosen[:, :, None]], 2)
@@ -100,7 +102,7 @@ class _Beams:
         """Of the best `beam` continuations those that end are finished; the best `beam` finished ones are kept."""
         beam = self.settings.beam
         final = scores / self._norm()
-        final = final.masked_fill(~ends | (torch.arange(scores.shape[1]) >= beam), _NONE)
+        final = final.masked_fill(~ends | (torch.arange(scores.shape[1]) >= beam) | (scores < _NONE / 2), _NONE)
         self.finished_scores, order = torch.cat([self.finished_scores, final], 1).topk(beam, dim=1)
         padded = torch.nn.functional.pad(grown, (0, self.finished.shape[2] - self.length))
         lengths = torch.full_like(order[:, :1], self.length).expand(-1, grown.shape[1])
@@ -124,7 +126,9 @@ class _Beams:
             lengths = self.finished_lengths[place].tolist()
             rows = self.finished[place].tolist()
             self.results[int(self.numbers[place])] = [
-                Hypothesis(row[:length], score) for row, length, score in zip(rows, lengths, scores, strict=True)
+                Hypothesis(row[:length], score)
+                for row, length, score in zip(rows, lengths, scores, strict=True)
+                if score > _NONE / 2
             ][: self.settings.n_best]
 
     def _keep(self, stay: Tensor) -> None:

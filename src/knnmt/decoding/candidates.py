@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from knnmt.combiner import first_of_its_value
+from knnmt.combiner import first_of_its_value, mixture_log_p
 from knnmt.decoding.memory import Memory
 from knnmt.decoding.rules import Rules
 from knnmt.model.stepping import Step
@@ -39,14 +39,13 @@ def propose(step: Step, memory: Memory | None, rules: Rules, count: int, may_end
     log_p = highest - log_sum_exp
     log_p_banned = step.logits[:, banned] - log_sum_exp if len(banned) and rules.renormalize else None
     if memory is not None:
-        votes = memory.vote(step.keys, step.logits, log_sum_exp.squeeze(1), log_p)
-        new = first_of_its_value(votes.values) & ~(votes.values[:, :, None] == tokens[:, None, :]).any(2)
-        own = step.logits.gather(1, votes.values) - log_sum_exp
-        more = votes.mix(own, votes.values).masked_fill(~new, _NONE)
+        seen, trust = memory.ask(step.keys, step.logits, log_sum_exp.squeeze(1), log_p)
+        new = first_of_its_value(seen.values) & ~(seen.values[:, :, None] == tokens[:, None, :]).any(2)
         if log_p_banned is not None:
-            log_p_banned = votes.mix(log_p_banned, banned.expand(len(log_p), -1))
-        log_p = torch.cat([votes.mix(log_p, tokens), more], 1)
-        tokens = torch.cat([tokens, votes.values], 1)
+            log_p_banned = mixture_log_p(trust, seen.values, banned.expand(len(log_p), -1), log_p_banned)
+        log_p = torch.cat([log_p, seen.log_p_values.masked_fill(~new, _NONE)], 1)
+        tokens = torch.cat([tokens, seen.values], 1)
+        log_p = mixture_log_p(trust, seen.values, tokens, log_p).where(log_p > _NONE, _NONE)
     if len(banned):
         log_p = log_p.masked_fill(torch.isin(tokens, banned), _NONE)
     if log_p_banned is not None:

@@ -10,6 +10,7 @@ from knnmt.decoding.hypothesis import Hypothesis
 from knnmt.decoding.memory import Memory
 from knnmt.decoding.rules import Rules
 from knnmt.decoding.settings import GENERATE, Settings
+from knnmt.errors import ModelError
 from knnmt.model import TranslationModel
 from knnmt.model.steppers import make_stepper
 
@@ -26,9 +27,11 @@ class Engine(Protocol):
 
 def make_engine(model: TranslationModel, memory: Memory | None, settings: Settings) -> Engine:
     """The engine that is asked for; `generate` where a model asks for what our own search does not know."""
-    if settings.engine == GENERATE:
+    rules = GENERATE if settings.engine == GENERATE else Rules.of(model)
+    if isinstance(rules, str) and settings.precision == "int8":
+        raise ModelError("Only the engine onnx computes in int8, and this model is run by generate; leave int8 out.")
+    if rules == GENERATE:
         return GenerateEngine(model, memory)
-    rules = Rules.of(model)
     if isinstance(rules, str):
         warnings.warn(f"The model's generation config asks for {rules}, so its own generate is used.", stacklevel=3)
         return GenerateEngine(model, memory)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from knnmt.combiner import Combination, Observation, mixture_log_p, observe, token_log_weights
+from knnmt.combiner import Combination, Observation, log_p_knn, mixture_log_p, observe
 from knnmt.decoding.memory import Memory
 from knnmt.decoding.translator import Translation, Translator
 from knnmt.search import Neighbours
@@ -70,7 +70,7 @@ def _add_neighbours(
     combination = memory.combiner.combine(seen)
     p = mixture_log_p(combination, seen.values, tokens, gold).exp().tolist()
     p_knn = (combination.weights * (seen.values == tokens[:, None])).sum(1).tolist()
-    shares = token_log_weights(seen.values, combination.log_weights).exp()
+    shares = log_p_knn(seen.values, seen.values, combination.log_weights).exp()
     for i, row in enumerate(rows):
         row["lambda"] = float(combination.lam[i])
         row["p"], row["p_knn"] = p[i], p_knn[i]

@@ -1,34 +1,10 @@
 """A store and a combiner as decoding uses them: a decoder state and its logits in, the neighbours' say out."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-from knnmt.combiner import NEVER, Combiner, log_shares_of_both, mix_logits, observe, observe_with
+from knnmt.combiner import Combination, Combiner, Observation, mix_logits, observe, observe_with
 from knnmt.search import Searcher
-
-
-@dataclass(frozen=True)
-class Votes:
-    """The neighbours' say in each row's next token.
-
-    Attributes:
-        values: their tokens  # [rows, K]
-        log_weights: [rows, K]
-        log_lam, log_rest: log λ and log(1 − λ)  # both [rows]
-    """
-
-    values: Tensor
-    log_weights: Tensor
-    log_lam: Tensor
-    log_rest: Tensor
-
-    def mix(self, log_p: Tensor, tokens: Tensor) -> Tensor:
-        """log p of some tokens under the mixture, given their log p_NMT.  # all [rows, tokens]"""
-        other = tokens[:, :, None] != self.values[:, None, :]
-        votes = self.log_weights[:, None, :].expand_as(other).masked_fill(other, NEVER).logsumexp(2)
-        return torch.logaddexp(self.log_rest[:, None] + log_p, self.log_lam[:, None] + votes)
 
 
 class Memory:
@@ -39,8 +15,10 @@ class Memory:
         self.combiner = combiner
 
     @torch.inference_mode()
-    def vote(self, keys: Tensor, logits: Tensor, log_sum_exp: Tensor, log_p_top: Tensor) -> Votes:
-        """What the neighbours of each row say.
+    def ask(
+        self, keys: Tensor, logits: Tensor, log_sum_exp: Tensor, log_p_top: Tensor
+    ) -> tuple[Observation, Combination]:
+        """What was found for each row, and how much to trust it.
 
         Args:
             keys: the key layer's states  # [rows, dim]
@@ -50,8 +28,7 @@ class Memory:
         """
         found = self.searcher.search(keys.float().cpu().numpy(), self.combiner.k)
         seen = observe_with(found, logits, log_sum_exp, log_p_top[:, : self.combiner.top])
-        answer = self.combiner.combine(seen)
-        return Votes(seen.values, answer.log_weights, *log_shares_of_both(answer))
+        return seen, self.combiner.combine(seen)
 
     @torch.inference_mode()
     def mix(self, keys: Tensor, logits: Tensor) -> None:

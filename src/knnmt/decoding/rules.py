@@ -55,10 +55,13 @@ class Rules:
         words = config.bad_words_ids or []
         if any(len(word) != 1 for word in words):
             return "bad_words_ids of several tokens"
-        eos = config.eos_token_id if config.eos_token_id is not None else model.codec.eos
+        asked = config.eos_token_id if config.eos_token_id is not None else model.codec.eos
+        eos = tuple(asked) if isinstance(asked, list) else (int(asked),)
+        # as in transformers, an end of sentence is not banned as a bad word
+        bad = {word[0] for word in words} - set(eos)
         return cls(
-            eos=tuple(eos) if isinstance(eos, list) else (int(eos),),
-            banned=tuple(sorted({word[0] for word in words} | set(config.suppress_tokens or []))),
+            eos=eos,
+            banned=tuple(sorted(bad | set(config.suppress_tokens or []))),
             forced_eos=config.forced_eos_token_id is not None,
             renormalize=bool(config.renormalize_logits),
             min_length=max(config.min_length or 0, 1 + (config.min_new_tokens or 0)),

@@ -144,7 +144,7 @@ class Translator:
     def _assemble(self, line: str, parts: list[tuple[list[int], list[Hypothesis]]]) -> Translation:
         texts = [self.model.codec.decode([h.tokens for h in found]) for _, found in parts]
         n_best = []
-        if len(parts) == 1:
+        if len(parts) == 1 and self.settings.n_best > 1:
             n_best = [(text, h.score) for text, h in zip(texts[0], parts[0][1], strict=True) if h.score is not None]
         sentences = [Sentence(source, found[0].tokens) for source, found in parts]
         return Translation(line, self.splitter.join([best[0] for best in texts]), n_best, sentences)

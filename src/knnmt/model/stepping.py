@@ -64,6 +64,7 @@ class TorchDecoder:
         ids, self.mask = model.pad_sources(sources)
         self.encoded: Any = model.hf.get_encoder()(input_ids=ids, attention_mask=self.mask)
         self.cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        self.width = 1  # rows of a sentence
 
     @torch.inference_mode()
     def step(self, tokens: Tensor) -> Step:
@@ -82,8 +83,11 @@ class TorchDecoder:
     def select(self, rows: Tensor) -> None:
         kept: Any = rows.to(self.model.device)
         self.cache.self_attention_cache.reorder_cache(kept)
-        # What the rows of a sentence know of its source is the same, so it is moved only when their number changes.
-        if len(rows) != len(self.mask):
+        # What the rows of a sentence know of its source is the same, so it stays where they only change places.
+        before = torch.arange(len(self.mask)) // self.width
+        sentences = rows // self.width
+        self.width = len(rows) // len(torch.unique_consecutive(sentences))
+        if not torch.equal(sentences, before):
             self.cache.cross_attention_cache.reorder_cache(kept)
             self.mask = self.mask[kept]
             self.encoded.last_hidden_state = self.encoded.last_hidden_state[kept]

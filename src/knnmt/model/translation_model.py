@@ -101,7 +101,8 @@ class TranslationModel:
         return str(self.tap.projection.weight.dtype).removeprefix("torch.")
 
     @cached_property
-    def _bias(self) -> Tensor | None:
+    def bias(self) -> Tensor | None:
+        """What is added to the projected state  # [vocabulary]"""
         extra = getattr(self.hf, "final_logits_bias", None)
         own = self.tap.projection.bias
         parts = [part.reshape(-1) for part in (own, extra) if part is not None]
@@ -109,7 +110,7 @@ class TranslationModel:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[rows, d_model] → [rows, vocabulary]"""
-        return torch.nn.functional.linear(hidden, self.tap.projection.weight, self._bias)
+        return torch.nn.functional.linear(hidden, self.tap.projection.weight, self.bias)
 
     @property
     def chunk_rows(self) -> int:

@@ -1,16 +1,8 @@
 """The training loss: label-smoothed NLL of the mixture, without a row of the vocabulary's size."""
 
-import torch
 from torch import Tensor
 
-from knnmt.combiner import (
-    Combination,
-    Observation,
-    first_of_its_value,
-    log_shares_of_both,
-    mixture_log_p,
-    token_log_weights,
-)
+from knnmt.combiner import Combination, Observation, first_of_its_value, log_shares_of_both, mixture_log_p
 
 
 def smoothed_nll(
@@ -36,11 +28,8 @@ def smoothed_nll(
     nll = -mixture_log_p(combination, seen.values, tokens, log_p)
     if smoothing == 0:
         return nll
-    log_lam, log_rest = log_shares_of_both(combination)
-    mixed = torch.logaddexp(
-        log_lam[:, None] + token_log_weights(seen.values, combination.log_weights),
-        log_rest[:, None] + seen.log_p_values,
-    )
+    log_rest = log_shares_of_both(combination)[1]
+    mixed = mixture_log_p(combination, seen.values, seen.values, seen.log_p_values)
     changed = first_of_its_value(seen.values) & seen.exists  # each distinct token once
     total = (
         (vocabulary - changed.sum(1)) * log_rest

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from knnmt.combiner import PARTS, PRESETS, Adaptive, Robust, Trained, Vanilla, load_combiner
+from knnmt.combiner import PARTS, PRESETS, Adaptive, Robust, Trained, Vanilla, load_combiner, read_config
 from knnmt.datastore import Store
 from knnmt.errors import MethodError
 from knnmt.training import ClosedForm, Features, Noise, ReadBack, Recipe, Training, train
@@ -90,10 +90,11 @@ def make_combiner(method: str, k: int, scale: float, networks: Networks, seed: i
 
 def _temperature(store: Store, features: Features, k: int) -> float:
     """T of adaptive: as the store's vanilla has it, or by the likelihood of the same features."""
-    for name in sorted(store.combiners, key=lambda name: name != Vanilla.method):
-        combiner = load_combiner(store, name)
-        if isinstance(combiner, Vanilla):
-            return combiner.temperature
+    fitted = [name for name, directory in store.combiners.items() if read_config(directory)["method"] == Vanilla.method]
+    if fitted:
+        combiner = load_combiner(store, min(fitted, key=lambda name: (name != Vanilla.method, name)))
+        assert isinstance(combiner, Vanilla)
+        return combiner.temperature
     temperatures = [share * max(features.median_nearest, 1e-6) for share in _TEMPERATURES]
     return likelihood_grid(features, [k], temperatures=temperatures)[0].temperature
 

@@ -90,6 +90,50 @@ def test_graphs_of_another_model_are_noticed(family_directory: Callable[[str], P
         verify(model, stepper, 1e-3)
 
 
+def test_kept_graphs_are_compared_with_the_model_again(
+    family_directory: Callable[[str], Path], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bias is no parameter and not in the fingerprint; a file may be damaged."""
+    directory = family_directory("marian")
+    onnx_stepper(load("marian", directory), "float32")
+    changed = load("marian", directory)
+    changed.hf.final_logits_bias[:, :50] += 3
+    del changed.bias  # known since it was loaded
+    step = onnx_stepper(changed, "float32").start([[5, 6, 0]]).step(torch.tensor([[7]]))
+    with torch.inference_mode():
+        expected = TorchStepper(changed).start([[5, 6, 0]]).step(torch.tensor([[7]]))
+    np.testing.assert_allclose(step.logits, expected.logits, atol=1e-3)
+    (home,) = cache.iterdir()
+    (home / "decoder.onnx").write_bytes(b"no graph")
+    verify(changed, onnx_stepper(changed, "float32"), 1e-3)
+    assert (home / "decoder.onnx").stat().st_size > 1000, "it was made again"
+
+
+def test_a_cache_that_cannot_be_written(
+    family_directory: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / "file" / "cache"))
+    model = load("marian", family_directory("marian"))
+    with pytest.warns(UserWarning, match="set KNNMT_CACHE"):
+        verify(model, onnx_stepper(model, "float32"), 1e-3)
+
+
+@pytest.mark.parametrize("name", ["torch", "onnx"])
+def test_as_many_rows_as_before_but_of_other_sentences(name: str, family_directory: Callable[[str], Path]) -> None:
+    model = load("marian", family_directory("marian"))
+    sources = model.codec.encode_sources(SOURCES[:2])
+    with torch.inference_mode():
+        decoder = make_stepper(model, name).start(sources)
+        decoder.step(torch.tensor([list(model.codec.prefix)] * 2))
+        decoder.select(torch.tensor([1, 1]))
+        found = decoder.step(torch.tensor([[9], [9]])).logits
+        alone = TorchStepper(model).start(sources[1:])
+        alone.step(torch.tensor([list(model.codec.prefix)]))
+        expected = alone.step(torch.tensor([[9]])).logits
+    np.testing.assert_allclose(found, expected.expand(2, -1), atol=1e-4)
+
+
 def test_what_cannot_be_exported_is_run_by_torch(
     family_directory: Callable[[str], Path], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +142,8 @@ def test_what_cannot_be_exported_is_run_by_torch(
     model.hf.config.model_type = "pegasus"
     with pytest.warns(UserWarning, match="no graph of the family pegasus yet.*torch runs it"):
         assert isinstance(make_stepper(model), TorchStepper)
+    with pytest.raises(ModelError, match="use --engine torch"):
+        make_stepper(model, "auto", "int8")
     monkeypatch.setattr(graphs, "verify", lambda *_: (_ for _ in ()).throw(GraphError("its logits differ")))
     with pytest.warns(UserWarning, match="its logits differ.*torch runs it"):
         assert isinstance(make_stepper(load("marian", directory)), TorchStepper)
@@ -119,3 +165,12 @@ def test_a_models_engine_is_made_once(family_directory: Callable[[str], Path]) -
     assert make_stepper(model) is make_stepper(model)
     assert make_stepper(model).name == "onnx-float32"
     assert make_stepper(model, "torch") is not make_stepper(model)
+    assert make_stepper(model, "onnx", "float32") is make_stepper(model)
+
+
+def test_half_precision_is_for_torch(family_directory: Callable[[str], Path]) -> None:
+    model = load("marian", family_directory("marian"))
+    model.hf.half()
+    assert isinstance(make_stepper(model), TorchStepper)
+    with pytest.raises(ModelError, match="runs float32 models on a CPU"):
+        make_stepper(model, "onnx")

@@ -25,7 +25,7 @@ def export(model: TranslationModel, directory: Path) -> None:
     if family is None:
         raise UnknownFamily(f"there is no graph of the family {hf.config.model_type} yet")
     encoder = family.Encoder(hf).eval()
-    decoder = family.DecoderStep(hf, model.tap.projection, model._bias, model.key_layer).eval()
+    decoder = family.DecoderStep(hf, model.tap.projection, model.bias, model.key_layer).eval()
     layers, heads = len(decoder.layers), decoder.layers[0].own.heads
     size = decoder.layers[0].own.inner // heads
     sentences, width, source, slots = 2, 3, 5, 4  # any: all four are dynamic

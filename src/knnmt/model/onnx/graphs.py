@@ -2,7 +2,10 @@
 
 import logging
 import os
+import shutil
 import tempfile
+import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -13,7 +16,6 @@ from knnmt.model.stepping import TorchStepper
 from knnmt.model.translation_model import TranslationModel
 
 FORMAT = 1  # raised when graphs change, so that old ones are not used
-PRECISIONS = ("float32", "int8")
 _TOLERANCE = {"float32": 1e-3, "int8": 0.3}  # largest mean deviation of logits, in their standard deviations
 
 
@@ -22,30 +24,49 @@ class GraphError(Exception):
 
 
 def onnx_stepper(model: TranslationModel, precision: str) -> OnnxStepper:
-    """The model's engine, from the cache or exported now."""
+    """The model's engine, from the cache or exported now; compared with the model in any case."""
     home = cache_directory() / f"{model.fingerprint}-{model.key_layer}-{precision}-{FORMAT}"
-    if home.is_dir():
-        return OnnxStepper(model, home, precision)
-    home.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix=".writing-") as scratch:
+    try:
+        return _opened(model, home, precision)
+    except Exception:  # not there, damaged, or of a model with the same fingerprint: it is made again
+        shutil.rmtree(home, ignore_errors=True)
+    writable = _is_writable(home.parent)
+    with tempfile.TemporaryDirectory(dir=home.parent if writable else None, prefix=".writing-") as scratch:
         made = Path(scratch) / "graphs"
         made.mkdir()
         export(model, made)
         if precision == "int8":
             _quantise(made)
-        verify(model, OnnxStepper(model, made, precision), _TOLERANCE[precision])
-        try:
-            made.rename(home)
-        except OSError:  # somebody else was quicker
-            if not home.is_dir():
-                raise
-    return OnnxStepper(model, home, precision)
+        stepper = _opened(model, made, precision)
+        if writable:
+            with suppress(OSError):  # somebody else was quicker
+                made.rename(home)
+        return stepper
+
+
+def _opened(model: TranslationModel, directory: Path, precision: str) -> OnnxStepper:
+    stepper = OnnxStepper(model, directory, precision)
+    verify(model, stepper, _TOLERANCE[precision])
+    return stepper
+
+
+def _is_writable(directory: Path) -> bool:
+    with suppress(OSError):
+        directory.mkdir(parents=True, exist_ok=True)
+    if os.access(directory, os.W_OK):
+        return True
+    warnings.warn(
+        f"{directory} cannot be written, so the model is exported anew each time; set KNNMT_CACHE to a directory that "
+        "can.",
+        stacklevel=5,
+    )
+    return False
 
 
 def cache_directory() -> Path:
     """$KNNMT_CACHE, or where programs keep what can be made again."""
     own = os.environ.get("KNNMT_CACHE")
-    usual = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    usual = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(own) if own else Path(usual) / "knnmt"
 
 

@@ -19,7 +19,7 @@ _KINDS = {torch.int64: np.int64, torch.float32: np.float32}
 
 
 class OnnxStepper:
-    """Runs the graphs that `export` wrote. Threads may not share one."""
+    """Runs the graphs that `export` wrote; what a translation needs is in its decoder."""
 
     def __init__(self, model: TranslationModel, directory: Path, precision: str) -> None:
         self.name = f"onnx-{precision}"
