@@ -16,7 +16,8 @@ def features(seed: int = 0, positions: int = 50, k: int = 8) -> Features:
     log_p = -torch.rand(positions, generator=generator) * 4
     empty = torch.zeros(positions, k)
     seen = Observation(distances, values, empty, empty, torch.zeros(positions, 0))
-    return Features(seen, torch.randint(0, 6, (positions,), generator=generator), log_p, skipped=0)
+    tokens = torch.randint(0, 6, (positions,), generator=generator)
+    return Features(seen, tokens, log_p, 6 * log_p, lengths=np.array([positions]), vocabulary=6, dim=4)
 
 
 def naive(world: Features, point: Point) -> float:
