@@ -14,7 +14,7 @@ from knnmt.decoding import BeamSearch, GenerateEngine, Memory, Settings
 from knnmt.decoding.candidates import propose
 from knnmt.decoding.engines import make_engine
 from knnmt.decoding.rules import Rules
-from knnmt.errors import ModelError
+from knnmt.errors import MethodError, ModelError
 from knnmt.model import TranslationModel
 from knnmt.model.stepping import Step, TorchStepper
 from knnmt.search import Searcher
@@ -159,3 +159,48 @@ def test_generate_does_not_compute_in_eight_bits(family_directory: Callable[[str
     model.hf.generation_config.no_repeat_ngram_size = 3
     with pytest.raises(ModelError, match="leave int8 out"):
         make_engine(model, None, Settings(precision="int8"))
+
+
+def test_sure_rows_are_not_searched_for(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
+    model = load("marian", family_directory("marian"))
+    whole = memory_of(model, tmp_path, Vanilla(4, 0.5, 10.0))
+    assert whole is not None
+    keys = torch.from_numpy(whole.searcher.store.segments[0].keys[:6].copy()).float()
+    logits = torch.randn(6, model.vocab_size, generator=torch.Generator().manual_seed(1))
+    logits[[1, 4], 7] = 20.0
+    lse = logits.logsumexp(1)
+    top = logits.topk(3, dim=1).values - lse[:, None]
+    asked: list[int] = []
+    sparing = Memory(whole.searcher, whole.combiner, skip_above=0.99)
+    search = whole.searcher.search
+    whole.searcher.search = lambda queries, k: asked.append(len(queries)) or search(queries, k)  # type: ignore[method-assign, assignment, func-returns-value]
+    all_seen, all_trust = whole.ask(keys, logits, lse, top)
+    seen, trust = sparing.ask(keys, logits, lse, top)
+    assert asked == [6, 4]
+    others = [0, 2, 3, 5]
+    assert trust.lam.tolist() == pytest.approx([0.5, 0, 0.5, 0.5, 0, 0.5])
+    assert torch.equal(seen.values[others], all_seen.values[others])
+    assert torch.equal(trust.weights[others], all_trust.weights[others])
+    sure = Memory(whole.searcher, whole.combiner, skip_above=1e-9).ask(keys, logits, lse, top)[1]
+    assert sure.lam.sum() == 0
+
+
+def test_skipping_changes_little_and_is_in_the_signature(
+    tmp_path: Path, family_directory: Callable[[str], Path]
+) -> None:
+    model = load("marian", family_directory("marian"))
+    sources = model.codec.encode_sources(SOURCES)
+    whole = memory_of(model, tmp_path, Vanilla(4, 0.5, 10.0))
+    assert whole is not None
+    rules = known(model)
+    always, never, base = (
+        BeamSearch(model, TorchStepper(model), rules, memory).decode(sources, Settings())
+        for memory in (whole, Memory(whole.searcher, whole.combiner, skip_above=1e-9), None)
+    )
+    assert never == base != always
+    assert "skip:0.9" in Settings(skip_above=0.9).signature
+    assert "skip" not in Settings().signature
+    with pytest.raises(MethodError, match="give one above 0"):
+        Settings(skip_above=0.0)
+    with pytest.raises(ModelError, match="leave it out"):
+        make_engine(model, None, Settings(engine="generate", skip_above=0.9))

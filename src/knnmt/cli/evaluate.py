@@ -29,6 +29,7 @@ def evaluate(
     batch_size: options.BatchSize = 32,
     engine: options.Engine = "auto",
     precision: options.Precision = "auto",
+    skip_above: options.SkipAbove = 1.0,
     comet: Annotated[bool, typer.Option("--comet", help="COMET too, by the comet-score command.")] = False,
     comet_model: Annotated[
         str | None, typer.Option(help="COMET's model or local checkpoint; asks for COMET.", show_default=False)
@@ -54,6 +55,7 @@ def evaluate(
         batch_size=batch_size,
         engine=engine,
         precision=precision,
+        skip_above=skip_above,
         split=False,
     )
     result = run(

@@ -34,5 +34,8 @@ MaxLength = Annotated[
     typer.Option(min=1, help="Most tokens of a translation; 1.2 × source + 10 by default.", show_default=False),
 ]
 Engine = Annotated[str, typer.Option(help="Runs the model: onnx, torch, generate (transformers' own); auto: quickest.")]
+SkipAbove = Annotated[
+    float, typer.Option(help="Do not search where the model gives a token more than this; 1: always search.")
+]
 Precision = Annotated[str, typer.Option(help="float32, or int8, which only onnx knows.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences decoded together; changes speed, not translations.")]

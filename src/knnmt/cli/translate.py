@@ -22,6 +22,7 @@ def translate(
     batch_size: options.BatchSize = 32,
     engine: options.Engine = "auto",
     precision: options.Precision = "auto",
+    skip_above: options.SkipAbove = 1.0,
     no_split: Annotated[bool, typer.Option("--no-split", help="Do not split a line into sentences.")] = False,
     model: options.Moved = None,
     device: options.Device = "auto",
@@ -46,6 +47,7 @@ def translate(
         batch_size=batch_size,
         engine=engine,
         precision=precision,
+        skip_above=skip_above,
         split=not no_split,
     )
     translator = Translator(store, method, settings=settings, model=model, device=device)

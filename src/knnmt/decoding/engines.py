@@ -28,6 +28,8 @@ class Engine(Protocol):
 def make_engine(model: TranslationModel, memory: Memory | None, settings: Settings) -> Engine:
     """The engine that is asked for; `generate` where a model asks for what our own search does not know."""
     rules = GENERATE if settings.engine == GENERATE else Rules.of(model)
+    if isinstance(rules, str) and settings.skip_above < 1:
+        raise ModelError("Only our own search can skip positions, and this model is run by generate; leave it out.")
     if isinstance(rules, str) and settings.precision == "int8":
         raise ModelError("Only the engine onnx computes in int8, and this model is run by generate; leave int8 out.")
     if rules == GENERATE:

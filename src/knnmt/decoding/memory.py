@@ -8,11 +8,16 @@ from knnmt.search import Searcher
 
 
 class Memory:
-    """The neighbours' help for rows of decoder states, whoever runs the model."""
+    """The neighbours' help for rows of decoder states, whoever runs the model.
 
-    def __init__(self, searcher: Searcher, combiner: Combiner) -> None:
+    Args:
+        skip_above: rows whose likeliest token has more than this by the model alone are not searched for
+    """
+
+    def __init__(self, searcher: Searcher, combiner: Combiner, skip_above: float = 1.0) -> None:
         self.searcher = searcher
         self.combiner = combiner
+        self.skip_above = skip_above
 
     @torch.inference_mode()
     def ask(
@@ -26,7 +31,10 @@ class Memory:
             log_sum_exp: of each row of them  # [rows]
             log_p_top: the model's highest log p's, as many as the combiner looks at or more  # [rows, …]
         """
-        found = self.searcher.search(keys.float().cpu().numpy(), self.combiner.k)
+        unsure = (log_p_top[:, 0].exp() <= self.skip_above).nonzero().squeeze(1)
+        found = self.searcher.search(keys[unsure].float().cpu().numpy(), self.combiner.k)
+        if len(unsure) < len(keys):
+            found = found.spread(unsure.cpu().numpy(), len(keys))
         seen = observe_with(found, logits, log_sum_exp, log_p_top[:, : self.combiner.top])
         return seen, self.combiner.combine(seen)
 

@@ -21,6 +21,7 @@ class Settings:
         engine: how the model is run: `onnx`, `torch`, or `generate`, transformers' own search; `auto` is the
             quickest there is
         precision: `float32` or `int8`, which only onnx knows
+        skip_above: no search where the model gives its likeliest token more than this; 1: always search
         split: whether a line is split into sentences that are translated apart, where n_best is 1
     """
 
@@ -31,6 +32,7 @@ class Settings:
     batch_size: int = 32
     engine: str = "auto"
     precision: str = "auto"
+    skip_above: float = 1.0
     split: bool = True
 
     def __post_init__(self) -> None:
@@ -42,6 +44,8 @@ class Settings:
         ):
             if asked not in known:
                 raise MethodError(f"There is no {what} {asked}; choose one of {', '.join(known)}.")
+        if not 0 < self.skip_above <= 1:
+            raise MethodError(f"skip-above is a probability, not {self.skip_above:g}; give one above 0, such as 0.99.")
         if self.n_best > self.beam:
             raise MethodError(f"A beam of {self.beam} has no {self.n_best} best translations; raise --beam.")
 
@@ -58,4 +62,5 @@ class Settings:
     def signature(self) -> str:
         longest = self.max_length or "1.2x+10"
         split = "yes" if self.splits else "no"
-        return f"beam:{self.beam}|lp:{self.length_penalty:g}|maxlen:{longest}|nbest:{self.n_best}|split:{split}"
+        skip = f"|skip:{self.skip_above:g}" if self.skip_above < 1 else ""
+        return f"beam:{self.beam}|lp:{self.length_penalty:g}|maxlen:{longest}|nbest:{self.n_best}|split:{split}{skip}"

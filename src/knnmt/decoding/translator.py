@@ -91,7 +91,9 @@ class Translator:
             raise MethodError(
                 f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}."
             )
-        memory = Memory(searcher or Searcher(self.store), combiner) if combiner is not None else None
+        memory = None
+        if combiner is not None:
+            memory = Memory(searcher or Searcher(self.store), combiner, self.settings.skip_above)
         self.engine: Engine = make_engine(self.model, memory, self.settings)
         self.splitter = Splitter(self.model.codec.source_lang, self.model.codec.target_lang)
 

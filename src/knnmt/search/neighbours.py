@@ -25,6 +25,19 @@ class Neighbours:
     values: npt.NDArray[np.int32]
     log_confidence: npt.NDArray[np.float32]
 
+    def spread(self, rows: npt.NDArray[np.int64], count: int) -> Self:
+        """These neighbours as those of the queries `rows` of `count`; the other queries have none."""
+        k = self.ids.shape[1]
+        spread = type(self)(
+            np.full((count, k), -1, np.int64),
+            np.full((count, k), np.inf, np.float32),
+            np.zeros((count, k), np.int32),
+            np.zeros((count, k), np.float32),
+        )
+        spread.ids[rows], spread.distances[rows] = self.ids, self.distances
+        spread.values[rows], spread.log_confidence[rows] = self.values, self.log_confidence
+        return spread
+
     def __getitem__(self, rows: slice) -> Self:
         """The neighbours of some of the queries."""
         return type(self)(self.ids[rows], self.distances[rows], self.values[rows], self.log_confidence[rows])
