@@ -11,7 +11,7 @@ from worlds import load, make_store
 
 from knnmt.combiner import Combiner, Robust, Vanilla
 from knnmt.decoding import BeamSearch, GenerateEngine, Memory, Settings
-from knnmt.decoding.candidates import propose
+from knnmt.decoding.candidates import highest, propose
 from knnmt.decoding.engines import make_engine
 from knnmt.decoding.rules import Rules
 from knnmt.errors import MethodError, ModelError
@@ -204,3 +204,17 @@ def test_skipping_changes_little_and_is_in_the_signature(
         Settings(skip_above=0.0)
     with pytest.raises(ModelError, match="leave it out"):
         make_engine(model, None, Settings(engine="generate", skip_above=0.9))
+
+
+@pytest.mark.parametrize("vocabulary", [10, 640, 6_400, 6_437])
+def test_the_highest_entries_of_long_rows(vocabulary: int) -> None:
+    logits = torch.randn(7, vocabulary, generator=torch.Generator().manual_seed(vocabulary))
+    logits[0, -3:] = 9.0  # in what is left over behind the blocks
+    logits[1, :5] = 9.0  # all in one block
+    logits[2] = -torch.inf
+    logits[2, 3] = 0.0
+    logits[3] = logits[3].round()  # ties
+    values, places = highest(logits, 8)
+    assert torch.equal(values, logits.topk(8, dim=1).values)
+    assert torch.equal(logits.gather(1, places), values)
+    assert all(len(set(row)) == 8 for row in places.tolist())

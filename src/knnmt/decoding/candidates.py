@@ -11,6 +11,7 @@ from knnmt.decoding.rules import Rules
 from knnmt.model.stepping import Step
 
 _NONE = -torch.inf
+_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,24 @@ class Candidates:
     tokens: Tensor
 
 
+def highest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The highest entries of each row, and where they are: `topk`, several times quicker for long rows.
+
+    None of them is outside the `count` blocks with the highest maxima, so only these are looked through.
+    """
+    rows, vocabulary = logits.shape
+    blocks = vocabulary // _BLOCK
+    if blocks < 4 * count:
+        return logits.topk(count, dim=1)
+    whole = logits[:, : blocks * _BLOCK].view(rows, blocks, _BLOCK)
+    chosen = whole.amax(2).topk(count, dim=1).indices
+    places = (chosen[:, :, None] * _BLOCK + torch.arange(_BLOCK, device=logits.device)).flatten(1)
+    rest = torch.arange(blocks * _BLOCK, vocabulary, device=logits.device)
+    places = torch.cat([places, rest.expand(rows, -1)], 1)
+    values, order = logits.gather(1, places).topk(count, dim=1)
+    return values, places.gather(1, order)
+
+
 def propose(step: Step, memory: Memory | None, rules: Rules, count: int, may_end: bool) -> Candidates:
     """The `count` likeliest tokens of each row, and perhaps some more.
 
@@ -35,8 +54,8 @@ def propose(step: Step, memory: Memory | None, rules: Rules, count: int, may_end
     banned = torch.tensor([*rules.banned, *(() if may_end else rules.eos)], device=step.logits.device)
     log_sum_exp = step.logits.logsumexp(1, keepdim=True)
     wanted = min(max(count + len(banned), memory.combiner.top if memory else 0), step.logits.shape[1])
-    highest, tokens = step.logits.topk(wanted, dim=1)
-    log_p = highest - log_sum_exp
+    values, tokens = highest(step.logits, wanted)
+    log_p = values - log_sum_exp
     log_p_banned = step.logits[:, banned] - log_sum_exp if len(banned) and rules.renormalize else None
     if memory is not None:
         seen, trust = memory.ask(step.keys, step.logits, log_sum_exp.squeeze(1), log_p)
