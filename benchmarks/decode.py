@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--precision", default="auto")
+    parser.add_argument("--in-memory", action="store_true")
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -205,6 +206,7 @@ def _knnmt(name: str, options: argparse.Namespace, parts: Counter[str]) -> Calla
         split=False,
         engine=options.engine,
         precision=options.precision,
+        in_memory=options.in_memory,
     )
     translator = knnmt.Translator(options.store, name, settings=settings, model=options.model)
     engine: Engine = translator.engine

@@ -66,7 +66,7 @@ def test_a_second_engine_is_one_class_and_one_line(small_store, toolbox, tmp_pat
             )
 
         @classmethod
-        def open(cls, directory, config, segments):
+        def open(cls, directory, config, segments, in_memory):
             assert (directory / "note").read_text() == "here"
             engine = cls()
             engine.ids = np.concatenate([segment.ids for segment in segments])

@@ -18,6 +18,12 @@ def engine(large_store):
     return IVF.open(large_store.index_directory, config, large_store.segments)
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["mapped", "in-memory"])
+def either(large_store, request):
+    config = IndexConfig.read(large_store.index_directory)
+    return IVF.open(large_store.index_directory, config, large_store.segments, request.param)
+
+
 def test_config_says_what_was_built(large_store, engine):
     config = json.loads((large_store.index_directory / "config.json").read_text())
     assert config["engine"] == "faiss"
@@ -31,7 +37,7 @@ def test_config_says_what_was_built(large_store, engine):
     assert config["recall"]["16"] >= 0.95
 
 
-def test_recorded_recall_is_what_other_queries_find(large_store, engine):
+def test_recorded_recall_is_what_other_queries_find(large_store, either):
     """Against sorting all distances; queries and own sentences chosen here."""
     keys = large_store.column("keys").astype(np.float32)
     ids = large_store.column("ids")
@@ -39,7 +45,7 @@ def test_recorded_recall_is_what_other_queries_find(large_store, engine):
     config = IndexConfig.read(large_store.index_directory)
     hits = 0
     chosen = np.random.default_rng(99).choice(len(keys), 300, replace=False)
-    candidates = engine.candidates(keys[chosen], 16)
+    candidates = either.candidates(keys[chosen], 16)
     for query, found in zip(chosen, candidates, strict=True):
         distances = ((keys - keys[query]) ** 2).sum(1)
         distances[sentence == sentence[query]] = np.inf
@@ -48,15 +54,15 @@ def test_recorded_recall_is_what_other_queries_find(large_store, engine):
     assert hits / (300 * 16) == pytest.approx(config.recall["16"], abs=0.03)
 
 
-def test_all_lists_and_all_candidates_give_every_pair(large_store, engine):
-    found = engine.look(np.zeros((1, 32), dtype=np.float32), 30_000, 10_000)
+def test_all_lists_and_all_candidates_give_every_pair(large_store, either):
+    found = either.look(np.zeros((1, 32), dtype=np.float32), 30_000, 10_000)
     assert (np.sort(found[0]) == large_store.column("ids")).all()
 
 
-def test_candidates_come_in_the_order_of_their_codes(large_store, engine):
+def test_candidates_come_in_the_order_of_their_codes(large_store, either):
     """The first candidates have to be better than the last, or rescoring a prefix would be worth nothing."""
     queries = large_store.column("keys")[::400].astype(np.float32)
-    ids = engine.look(queries, 64, 32)
+    ids = either.look(queries, 64, 32)
     near = Pairs(large_store.segments).keys(ids.reshape(-1)).reshape(50, 64, 32)
     distances = ((near - queries[:, None]) ** 2).sum(2)
     assert distances[:, :8].mean() < 0.8 * distances[:, -8:].mean()

@@ -30,6 +30,7 @@ def evaluate(
     engine: options.Engine = "auto",
     precision: options.Precision = "auto",
     skip_above: options.SkipAbove = 1.0,
+    in_memory: options.InMemory = False,
     comet: Annotated[bool, typer.Option("--comet", help="COMET too, by the comet-score command.")] = False,
     comet_model: Annotated[
         str | None, typer.Option(help="COMET's model or local checkpoint; asks for COMET.", show_default=False)
@@ -56,6 +57,7 @@ def evaluate(
         engine=engine,
         precision=precision,
         skip_above=skip_above,
+        in_memory=in_memory,
         split=False,
     )
     result = run(

@@ -37,5 +37,6 @@ Engine = Annotated[str, typer.Option(help="Runs the model: onnx, torch, generate
 SkipAbove = Annotated[
     float, typer.Option(help="Do not search where the model gives a token more than this; 1: always search.")
 ]
+InMemory = Annotated[bool, typer.Option("--in-memory", help="Hold the index in memory: slower to open, quicker.")]
 Precision = Annotated[str, typer.Option(help="float32, or int8, which only onnx knows.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences decoded together; changes speed, not translations.")]

@@ -23,6 +23,7 @@ def translate(
     engine: options.Engine = "auto",
     precision: options.Precision = "auto",
     skip_above: options.SkipAbove = 1.0,
+    in_memory: options.InMemory = False,
     no_split: Annotated[bool, typer.Option("--no-split", help="Do not split a line into sentences.")] = False,
     model: options.Moved = None,
     device: options.Device = "auto",
@@ -48,6 +49,7 @@ def translate(
         engine=engine,
         precision=precision,
         skip_above=skip_above,
+        in_memory=in_memory,
         split=not no_split,
     )
     translator = Translator(store, method, settings=settings, model=model, device=device)

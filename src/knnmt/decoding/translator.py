@@ -93,7 +93,9 @@ class Translator:
             )
         memory = None
         if combiner is not None:
-            memory = Memory(searcher or Searcher(self.store), combiner, self.settings.skip_above)
+            memory = Memory(
+                searcher or Searcher(self.store, self.settings.in_memory), combiner, self.settings.skip_above
+            )
         self.engine: Engine = make_engine(self.model, memory, self.settings)
         self.splitter = Splitter(self.model.codec.source_lang, self.model.codec.target_lang)
 

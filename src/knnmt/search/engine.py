@@ -20,8 +20,12 @@ class Engine(Protocol):
         """Write what the engine needs in a directory that exists; `build_index` writes the config."""
 
     @classmethod
-    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment]) -> Self:
-        """Open what `build` wrote for these segments. Raises `StoreError` where that is missing or damaged."""
+    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool) -> Self:
+        """Open what `build` wrote for these segments. Raises `StoreError` where that is missing or damaged.
+
+        Args:
+            in_memory: hold in memory what makes searching quicker; else everything is mapped
+        """
 
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
         """Ids [rows, m] among which the k nearest of queries [rows, dim] should be; −1 where there are no more.

@@ -27,7 +27,7 @@ class Flat:
         return flat_config(tuple(segment.name for segment in segments), len(pairs), pairs.dim)
 
     @classmethod
-    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment]) -> Self:
+    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool = False) -> Self:
         return cls(Pairs(segments))
 
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:

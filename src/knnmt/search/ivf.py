@@ -27,14 +27,15 @@ FILE = "index.faiss"
 class IVF:
     """An opened index. Searching changes nothing in it: threads may share one."""
 
-    def __init__(self, index: Any, probes: int, rescore: int) -> None:
+    def __init__(self, index: Any, probes: int, rescore: int, owner: Any = None) -> None:
         self.index = index
+        self.owner = owner  # whose centres the index uses, if they are not its own
         self.graph = isinstance(faiss.downcast_index(index.quantizer), faiss.IndexHNSW)
         self.probes = probes
         self.rescore = rescore
 
     @classmethod
-    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment]) -> Self:
+    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool = False) -> Self:
         config.check_files(directory)
         try:
             # Maps the centres and the lists alike. IO_FLAG_MMAP maps only the lists, and searching them then
@@ -44,7 +45,11 @@ class IVF:
             raise StoreError(f"{directory / FILE} is damaged; {MEND}") from error
         if index.d != config.dim or index.ntotal != config.pairs or config.probes is None:
             raise StoreError(f"{directory / FILE} is not what the config beside it says; {MEND}")
-        return cls(index, config.probes, config.rescore)
+        if not in_memory:
+            return cls(index, config.probes, config.rescore)
+        # The same codes laid out for the processor's shuffles, many pairs at once; it cannot be mapped.
+        owner: Any = index
+        return cls(faiss.IndexIVFRaBitQFastScan(owner), config.probes, config.rescore, owner)
 
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
         return self.look(queries, self.rescore * k * widen, self.probes * widen)

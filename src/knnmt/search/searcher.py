@@ -27,8 +27,12 @@ class Searcher:
         neighbours.values  # int32 [rows, 8]
     """
 
-    def __init__(self, store: Store) -> None:
-        """Opens the index, if there is one. Raises `StoreError` where it is missing, damaged or of other segments."""
+    def __init__(self, store: Store, in_memory: bool = False) -> None:
+        """Opens the index, if there is one. Raises `StoreError` where it is missing, damaged or of other segments.
+
+        Args:
+            in_memory: hold the index in memory, which takes seconds to open and searches quicker; else it is mapped
+        """
         if not store.pairs:
             raise StoreError(f"{store.path} holds no pairs; add some with `knnmt build`")
         self.store = store
@@ -39,7 +43,7 @@ class Searcher:
         if store.index_directory is not None:
             self.config = IndexConfig.read(store.index_directory)
             covered = frozenset(self.config.segments)
-            self.engines.append(_open(store, self.config))
+            self.engines.append(_open(store, self.config, in_memory))
         tail = [segment for segment in store.segments if segment.name not in covered]
         if tail:
             self.engines.append(Flat(Pairs(tail)))
@@ -94,7 +98,7 @@ class Searcher:
             raise StoreError(message) from error
 
 
-def _open(store: Store, config: IndexConfig) -> Engine:
+def _open(store: Store, config: IndexConfig, in_memory: bool) -> Engine:
     assert store.index_directory is not None
     if config.kind not in ENGINES:
         raise StoreError(
@@ -104,7 +108,7 @@ def _open(store: Store, config: IndexConfig) -> Engine:
     segments = [segment for segment in store.segments if segment.name in config.segments]
     if len(segments) != len(config.segments) or sum(map(len, segments)) != config.pairs or config.dim != store.dim:
         raise StoreError(f"the index in {store.index_directory} is not of this store's segments; {MEND}")
-    return ENGINES[config.kind].open(store.index_directory, config, segments)
+    return ENGINES[config.kind].open(store.index_directory, config, segments, in_memory)
 
 
 def describe_index(store: Store) -> dict[str, Any]:

@@ -122,11 +122,11 @@ def evaluate(
     asked = comet or comet_model is not None
     if asked:
         find_comet(comet_model)
-    session = Session.open(store, corpus, limit=limit, model=model, device=device)
+    settings = settings or Settings(split=False)
+    session = Session.open(store, corpus, limit=limit, model=model, device=device, in_memory=settings.in_memory)
     k = max((combiner.k for combiner in combiners.values() if combiner), default=1)
     top = max((combiner.top for combiner in combiners.values() if combiner), default=0)
     features = collect_features(session.model, session.searcher, session.pairs, min(k, store.pairs), top)
-    settings = settings or Settings(split=False)
     runs = {name: _run(session, name, features, settings) for name in methods}
     references = [pair.target for pair in session.pairs]
     hypotheses = {name: run.translations for name, run in runs.items()}

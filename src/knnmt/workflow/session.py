@@ -32,6 +32,7 @@ class Session:
         limit: int | None = None,
         model: TranslationModel | str | None = None,
         device: str = "auto",
+        in_memory: bool = False,
     ) -> "Session":
         """`model` is the store's own, or where it is now if it was moved."""
         store = Store.open(store)
@@ -40,10 +41,10 @@ class Session:
         else:
             model = load_model(store, device, model)
         if not corpus:
-            return cls(store, model, Searcher(store), [], None)
+            return cls(store, model, Searcher(store, in_memory), [], None)
         read = Corpus(corpus, languages=model.codec.languages, limit=limit)
         summary = read.scan()
-        return cls(store, model, Searcher(store), list(read), summary)
+        return cls(store, model, Searcher(store, in_memory), list(read), summary)
 
     def in_store(self) -> list[bool]:
         """For each pair, whether its source, normalised, is among the store's."""
