@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from families import LANGUAGES, SENTENCES
 
 from knnmt.corpus import Pair
 from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import record_of
 from knnmt.model import TranslationModel
+from knnmt.training import trainer
 
 
 def load(family: str, directory: Path, **options: str) -> TranslationModel:
@@ -38,3 +41,16 @@ def make_store(
             {},
         )
         return writer.commit(writer.plan(staged))
+
+
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, updates: int) -> None:
+    """Ctrl-C in training after so many updates."""
+    update = trainer._Loop._update
+    left = iter(range(updates))
+
+    def interrupted(self: Any, alpha: float) -> tuple[float, float]:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return update(self, alpha)
+
+    monkeypatch.setattr(trainer._Loop, "_update", interrupted)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from families import SENTENCES
+from worlds import interrupt_after
 
 from knnmt.datastore import Store
 from knnmt.model import TranslationModel
-from knnmt.training import trainer
 
 Run = Callable[..., Any]
 DEV = ("dev.de", "dev.en")
@@ -162,15 +162,7 @@ def test_leaks_are_told_whatever_the_form(run: Run, leak: tuple[str, str], form:
 
 
 def test_ctrl_c_is_a_result(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    update = trainer._Loop._update
-    left = iter(range(13))
-
-    def interrupted(self: Any, alpha: float) -> tuple[float, float]:
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-        return update(self, alpha)
-
-    monkeypatch.setattr(trainer._Loop, "_update", interrupted)
+    interrupt_after(monkeypatch, 13)
     result = run("fit", "store", *DEV, *QUICK, "--json")
     assert result.code == 0
     assert "Interrupted; the best so far is kept." in result.err

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from worlds import interrupt_after
 
 from knnmt.combiner import Adaptive, Observation, Robust, Trained
 from knnmt.training import ClosedForm, Features, Recipe, train, trainer
@@ -194,15 +195,7 @@ def test_patience_and_the_best_weights(
 )
 def test_ctrl_c_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch, after: int, validated: list[int]) -> None:
     world = make_world(sure=nowhere, right=everywhere)
-    update = trainer._Loop._update
-    left = iter(range(after))
-
-    def interrupted(self: Any, alpha: float) -> tuple[float, float]:
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-        return update(self, alpha)
-
-    monkeypatch.setattr(trainer._Loop, "_update", interrupted)
+    interrupt_after(monkeypatch, after)
     combiner = robust()
     training = train(combiner, world, SHORT, closed_form())
     assert training.interrupted

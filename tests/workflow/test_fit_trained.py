@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from families import SENTENCES
-from worlds import load, make_store
+from worlds import interrupt_after, load, make_store
 
 from knnmt.combiner import Adaptive, Robust, Trained, Vanilla, default_name, load_combiner, observe
 from knnmt.corpus import Corpus, Pair
@@ -20,7 +20,7 @@ from knnmt.decoding import Settings, Translator, explain
 from knnmt.errors import MethodError
 from knnmt.model import TranslationModel
 from knnmt.search import Searcher
-from knnmt.training import ClosedForm, Features, Recipe, collect_features, collect_stored, trainer
+from knnmt.training import ClosedForm, Features, Recipe, collect_features, collect_stored
 from knnmt.tuning.vanilla import LAMBDAS
 from knnmt.workflow import FitReport, Networks, evaluate, fit
 
@@ -325,15 +325,7 @@ def test_leaks_are_counted(store: Store, model: TranslationModel, write_corpus: 
 def test_ctrl_c_keeps_a_combiner(
     store: Store, model: TranslationModel, dev: list[Path], monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    update = trainer._Loop._update
-    left = iter(range(after))
-
-    def interrupted(self: Any, alpha: float) -> tuple[float, float]:
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-        return update(self, alpha)
-
-    monkeypatch.setattr(trainer._Loop, "_update", interrupted)
+    interrupt_after(monkeypatch, after)
     report = fit(store, dev, model=model, recipe=QUICK)
     assert report.training is not None
     assert report.training.interrupted

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from knnmt.combiner import Combination, Combiner, Observation, mix_logits, observe, observe_with
-from knnmt.search import Searcher
+from knnmt.search import Neighbours, Searcher
 
 
 class Memory:
@@ -31,12 +31,15 @@ class Memory:
             log_sum_exp: of each row of them  # [rows]
             log_p_top: the model's highest log p's, as many as the combiner looks at or more  # [rows, …]
         """
+        seen = observe_with(self._search(keys, log_p_top), logits, log_sum_exp, log_p_top[:, : self.combiner.top])
+        return seen, self.combiner.combine(seen)
+
+    def _search(self, keys: Tensor, log_p_top: Tensor) -> Neighbours:
+        if self.skip_above >= 1:
+            return self.searcher.search(keys.float().cpu().numpy(), self.combiner.k)
         unsure = (log_p_top[:, 0].exp() <= self.skip_above).nonzero().squeeze(1)
         found = self.searcher.search(keys[unsure].float().cpu().numpy(), self.combiner.k)
-        if len(unsure) < len(keys):
-            found = found.spread(unsure.cpu().numpy(), len(keys))
-        seen = observe_with(found, logits, log_sum_exp, log_p_top[:, : self.combiner.top])
-        return seen, self.combiner.combine(seen)
+        return found.spread(unsure.cpu().numpy(), len(keys))
 
     @torch.inference_mode()
     def mix(self, keys: Tensor, logits: Tensor) -> None:

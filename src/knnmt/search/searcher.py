@@ -36,6 +36,7 @@ class Searcher:
         if not store.pairs:
             raise StoreError(f"{store.path} holds no pairs; add some with `knnmt build`")
         self.store = store
+        self.in_memory = in_memory
         self.pairs = Pairs(store.segments)
         self.config = exact_config(store)
         self.engines: list[Engine] = []
@@ -52,7 +53,9 @@ class Searcher:
     def description(self) -> str:
         """Index and probes, for signatures."""
         probes = self.config.probes
-        return self.config.index if probes is None else f"{self.config.index},probes={probes}"
+        if probes is None:
+            return self.config.index
+        return f"{self.config.index},probes={probes}{',in-memory' if self.in_memory else ''}"
 
     def search(self, queries: npt.NDArray[np.float32], k: int, exclude: Exclude | None = None) -> Neighbours:
         """The k nearest pairs of each query.

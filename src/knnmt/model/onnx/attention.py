@@ -26,12 +26,8 @@ def stacked(linears: list[nn.Linear], scales: list[float]) -> nn.Linear:
     return joined
 
 
-class SelfAttention(nn.Module):
-    """Of a decoder: a hypothesis sees the slots of its own past, and itself.
-
-    The keys and values of every hypothesis that a sentence ever had stay where they were written, in slots; which of
-    them are a hypothesis' own is a mask. So nothing is moved when hypotheses are dropped or split.
-    """
+class _OwnAttention(nn.Module):
+    """Queries, keys and values of the same input."""
 
     def __init__(self, query: nn.Linear, key: nn.Linear, value: nn.Linear, out: nn.Linear, heads: int, scale: float):
         super().__init__()
@@ -39,6 +35,17 @@ class SelfAttention(nn.Module):
         self.inner = query.out_features
         self.into = stacked([query, key, value], [scale, 1.0, 1.0])
         self.out = out
+
+    def parts(self, x: Tensor) -> list[Tensor]:
+        return [split_heads(part, self.heads) for part in torch.split(self.into(x), self.inner, 2)]
+
+
+class SelfAttention(_OwnAttention):
+    """Of a decoder: a hypothesis sees the slots of its own past, and itself.
+
+    The keys and values of every hypothesis that a sentence ever had stay where they were written, in slots; which of
+    them are a hypothesis' own is a mask. So nothing is moved when hypotheses are dropped or split.
+    """
 
     def forward(self, x: Tensor, past_key: Tensor, past_value: Tensor, past_bias: Tensor, own_bias: Tensor | None):  # type: ignore[no-untyped-def]
         """
@@ -48,7 +55,7 @@ class SelfAttention(nn.Module):
             past_bias: 0 where a hypothesis may look, very low elsewhere  # [sentences, 1 or heads, width, slots]
             own_bias: of the position itself, where a family has one  # [1, heads, 1, 1]
         """
-        query, key, value = (split_heads(part, self.heads) for part in self.into(x).split(self.inner, 2))
+        query, key, value = self.parts(x)
         past = query @ past_key.transpose(2, 3) + past_bias
         own = (query * key).sum(3, keepdim=True)
         if own_bias is not None:
@@ -79,18 +86,11 @@ class CrossAttention(nn.Module):
         return context
 
 
-class EncoderAttention(nn.Module):
+class EncoderAttention(_OwnAttention):
     """Of an encoder: every position sees every other that is no padding."""
 
-    def __init__(self, query: nn.Linear, key: nn.Linear, value: nn.Linear, out: nn.Linear, heads: int, scale: float):
-        super().__init__()
-        self.heads = heads
-        self.inner = query.out_features
-        self.into = stacked([query, key, value], [scale, 1.0, 1.0])
-        self.out = out
-
     def forward(self, x: Tensor, bias: Tensor) -> Tensor:
-        query, key, value = (split_heads(part, self.heads) for part in self.into(x).split(self.inner, 2))
+        query, key, value = self.parts(x)
         shares = (query @ key.transpose(2, 3) + bias).softmax(3)
         context: Tensor = self.out(join_heads(shares @ value))
         return context
