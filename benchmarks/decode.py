@@ -223,7 +223,7 @@ def _knnmt(name: str, options: argparse.Namespace, parts: Counter[str]) -> Calla
 
 def _watch_decoder(engine: Any, parts: Counter[str]) -> None:
     """Time the model: encoding, steps and what moving hypotheses costs it."""
-    start = engine.stepper.start
+    start = engine.runner.start
 
     def watched(sources: Any) -> Any:
         before = time.process_time()
@@ -233,7 +233,7 @@ def _watch_decoder(engine: Any, parts: Counter[str]) -> None:
         _watch(decoder, "select", "model", parts)
         return decoder
 
-    engine.stepper.start = watched
+    engine.runner.start = watched
 
 
 def _watch(thing: Any, method: str, part: str, parts: Counter[str], count: bool = False) -> None:

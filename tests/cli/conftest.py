@@ -49,7 +49,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory, family_directory: Callabl
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (root / f"{name}.{language}").write_text(text, encoding="utf-8")
     model = str(family_directory("marian"))
-    store = build(root / "store", [root / "memory.de", root / "memory.en"], model, device="cpu")
+    store = build(root / "store", [root / "memory.de", root / "memory.en"], model, device="cpu", precision="float32")
     fit(store, [root / "dev.de", root / "dev.en"], "vanilla", decode_best=0, k=4, device="cpu")
     return root
 

@@ -88,7 +88,7 @@ def test_methods(run: Run, world: Path, model_name: str) -> None:
     assert base.err.startswith("method:base|")
     assert base.out == run("translate", "store", *QUICK, "--method", "base", "--model", model_name, stdin=TEXT).out
     assert base.out != run("translate", "store", *QUICK, stdin=TEXT).out
-    run("build", "unfitted", "memory.de", "memory.en", "--model", model_name)
+    run("build", "unfitted", "memory.de", "memory.en", "--model", model_name, "--precision", "float32")
     unfitted = run("translate", "unfitted", *QUICK, stdin=TEXT)
     assert unfitted.code == 0
     assert unfitted.out == base.out

@@ -16,7 +16,7 @@ from knnmt.decoding.engines import make_engine
 from knnmt.decoding.rules import Rules
 from knnmt.errors import MethodError, ModelError
 from knnmt.model import TranslationModel
-from knnmt.model.stepping import Step, TorchStepper
+from knnmt.model.runner import Step, TorchRunner
 from knnmt.search import Searcher
 
 SOURCES = [source for source, _ in SENTENCES[:12]]
@@ -53,7 +53,7 @@ def test_the_translations_of_generate(
         Settings(beam=3, n_best=3, length_penalty=0.0),
     ):
         expected = GenerateEngine(model, memory).decode(sources, settings)
-        found = BeamSearch(model, TorchStepper(model), rules, memory).decode(sources, settings)
+        found = BeamSearch(model, TorchRunner(model), rules, memory).decode(sources, settings)
         assert [[h.tokens for h in each] for each in found] == [[h.tokens for h in each] for each in expected]
         if settings.n_best > 1:
             scores = [h.score for each in found for h in each]
@@ -72,7 +72,7 @@ def test_what_a_generation_config_asks_for(
     model = load(family, family_directory(family))
     memory = memory_of(model, tmp_path, COMBINERS[method])
     sources, settings = model.codec.encode_sources(SOURCES), Settings(beam=4, n_best=2)
-    before = BeamSearch(model, TorchStepper(model), known(model), memory).decode(sources, settings)
+    before = BeamSearch(model, TorchRunner(model), known(model), memory).decode(sources, settings)
     likely = [token for token in before[0][0].tokens[:3] if token != model.codec.eos]
     value = {
         "min_length": 9,
@@ -83,7 +83,7 @@ def test_what_a_generation_config_asks_for(
     }[change]
     setattr(model.hf.generation_config, change, value)
     expected = GenerateEngine(model, memory).decode(sources, settings)
-    found = BeamSearch(model, TorchStepper(model), known(model), memory).decode(sources, settings)
+    found = BeamSearch(model, TorchRunner(model), known(model), memory).decode(sources, settings)
     assert [[h.tokens for h in each] for each in found] == [[h.tokens for h in each] for each in expected]
     if change != "renormalize_logits":
         assert found != before, "it changes something"
@@ -137,7 +137,7 @@ def test_sentences_leave_as_they_are_finished(family_directory: Callable[[str], 
     model = load("marian", family_directory("marian"))
     rows: list[int] = []
 
-    class Counting(TorchStepper):
+    class Counting(TorchRunner):
         def start(self, sources):  # type: ignore[no-untyped-def]
             decoder = super().start(sources)
             step = decoder.step
@@ -194,7 +194,7 @@ def test_skipping_changes_little_and_is_in_the_signature(
     assert whole is not None
     rules = known(model)
     always, never, base = (
-        BeamSearch(model, TorchStepper(model), rules, memory).decode(sources, Settings())
+        BeamSearch(model, TorchRunner(model), rules, memory).decode(sources, Settings())
         for memory in (whole, Memory(whole.searcher, whole.combiner, skip_above=1e-9), None)
     )
     assert never == base != always

@@ -20,15 +20,8 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def loaded(family_directory: Callable[[str], Path]) -> TranslationModel:
+def model(family_directory: Callable[[str], Path]) -> TranslationModel:
     return load("marian", family_directory("marian"))
-
-
-@pytest.fixture
-def model(loaded: TranslationModel, monkeypatch: pytest.MonkeyPatch) -> TranslationModel:
-    """To be patched: what a test sets on it is gone after the test."""
-    monkeypatch.setattr(loaded, "batches", loaded.batches, raising=False)
-    return loaded
 
 
 @pytest.fixture

@@ -27,6 +27,8 @@ def build(
     ] = None,
     index: Annotated[str, typer.Option(help="auto, flat (exact search) or ivf.")] = "auto",
     limit: options.Limit = None,
+    engine: options.Runner = "auto",
+    precision: options.Precision = "auto",
     device: options.Device = "auto",
     threads: options.Threads = None,
     as_json: options.Json = False,
@@ -52,6 +54,8 @@ def build(
         origin=origin,
         limit=limit,
         index=index,
+        engine=engine,
+        precision=precision,
         device=device,
     )
     added = {

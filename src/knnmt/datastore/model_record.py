@@ -17,8 +17,8 @@ class ModelRecord:
         tokenizer: fingerprint of the tokenizer.
         key_layer: which hidden state is the key.
         dim: size of a key.
-        engine: what ran the model ("torch").
-        precision: of the model's arithmetic ("float32"), not of the stored keys, which are fp16.
+        engine: what ran the model ("torch", "onnx").
+        precision: of the model's arithmetic ("float32", "int8"), not of the stored keys, which are fp16.
         source_lang, target_lang: None where neither the model nor the user named them.
         max_length: tokens a sentence may have.
     """

@@ -11,7 +11,7 @@ from knnmt.decoding.memory import Memory
 from knnmt.decoding.rules import Rules
 from knnmt.decoding.settings import Settings
 from knnmt.model import TranslationModel
-from knnmt.model.stepping import Stepper
+from knnmt.model.runner import Runner
 
 _NONE = -1e9  # the score of what is no hypothesis
 
@@ -19,9 +19,9 @@ _NONE = -1e9  # the score of what is no hypothesis
 class BeamSearch:
     """Beam search of our own, with or without a memory."""
 
-    def __init__(self, model: TranslationModel, stepper: Stepper, rules: Rules, memory: Memory | None = None) -> None:
-        self.model, self.stepper, self.rules, self.memory = model, stepper, rules, memory
-        self.name = stepper.name
+    def __init__(self, model: TranslationModel, runner: Runner, rules: Rules, memory: Memory | None = None) -> None:
+        self.model, self.runner, self.rules, self.memory = model.run_by(runner), runner, rules, memory
+        self.name = f"{runner.name}-{runner.precision}"
 
     @torch.inference_mode()
     def decode(self, sources: Sequence[list[int]], settings: Settings) -> list[list[Hypothesis]]:
@@ -30,7 +30,7 @@ class BeamSearch:
         longest = self.model.codec.max_length - len(prefix)
         caps = torch.tensor([min(settings.cap(len(source)), longest) for source in sources])
         beams = _Beams(caps, settings, self.rules, given=len(prefix) - 1)
-        decoder = self.stepper.start(sources)
+        decoder = self.runner.start(sources)
         step = decoder.step(torch.tensor([prefix] * len(sources)))  # one row a sentence: its beams are all alike yet
         while True:
             may_end = len(prefix) + beams.length >= self.rules.min_length

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from knnmt.datastore import ModelRecord, Store, check_same_model
 from knnmt.errors import ModelError
-from knnmt.model import TranslationModel
+from knnmt.model import Runner, TranslationModel
 
 
-def record_of(model: TranslationModel) -> ModelRecord:
-    """What a store's manifest says of this model."""
+def record_of(model: TranslationModel, runner: Runner | None = None) -> ModelRecord:
+    """What a store's manifest says of this model, and of what runs it if that is not torch."""
     codec = model.codec
     return ModelRecord(
         id=model.name,
@@ -18,8 +18,8 @@ def record_of(model: TranslationModel) -> ModelRecord:
         key_layer=model.key_layer,
         dim=model.dim,
         vocab_size=model.vocab_size,
-        engine="torch",
-        precision=model.precision,
+        engine=runner.name if runner else "torch",
+        precision=runner.precision if runner else model.precision,
         source_prefix=codec.source_prefix,
         source_lang=codec.source_lang,
         target_lang=codec.target_lang,

@@ -8,7 +8,7 @@ from torch import Tensor
 from knnmt.combiner import first_of_its_value, mixture_log_p
 from knnmt.decoding.memory import Memory
 from knnmt.decoding.rules import Rules
-from knnmt.model.stepping import Step
+from knnmt.model.runner import Step
 
 _NONE = -torch.inf
 _BLOCK = 64
@@ -45,6 +45,11 @@ def highest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, places.gather(1, order)
 
 
+def _log_sum_exp(logits: Tensor, best: Tensor, place: Tensor) -> Tensor:
+    """From the share of the highest entry: torch's softmax is one pass, its logsumexp several.  # [rows, 1]"""
+    return best - logits.softmax(1).gather(1, place).log()
+
+
 def propose(step: Step, memory: Memory | None, rules: Rules, count: int, may_end: bool) -> Candidates:
     """The `count` likeliest tokens of each row, and perhaps some more.
 
@@ -52,9 +57,9 @@ def propose(step: Step, memory: Memory | None, rules: Rules, count: int, may_end
     most K more, so nothing is written to it.
     """
     banned = torch.tensor([*rules.banned, *(() if may_end else rules.eos)], device=step.logits.device)
-    log_sum_exp = step.logits.logsumexp(1, keepdim=True)
     wanted = min(max(count + len(banned), memory.combiner.top if memory else 0), step.logits.shape[1])
     values, tokens = highest(step.logits, wanted)
+    log_sum_exp = _log_sum_exp(step.logits, values[:, :1], tokens[:, :1])
     log_p = values - log_sum_exp
     log_p_banned = step.logits[:, banned] - log_sum_exp if len(banned) and rules.renormalize else None
     if memory is not None:

@@ -12,21 +12,28 @@ from knnmt.decoding.rules import Rules
 from knnmt.decoding.settings import GENERATE, Settings
 from knnmt.errors import ModelError
 from knnmt.model import TranslationModel
-from knnmt.model.steppers import make_stepper
+from knnmt.model.runners import make_runner
 
 
 class Engine(Protocol):
     """A search over a model, with or without a memory."""
 
     name: str
+    model: TranslationModel
     memory: Memory | None
 
     def decode(self, sources: Sequence[list[int]], settings: Settings) -> list[list[Hypothesis]]:
         """The n best hypotheses of each encoded source, best first."""
 
 
-def make_engine(model: TranslationModel, memory: Memory | None, settings: Settings) -> Engine:
-    """The engine that is asked for; `generate` where a model asks for what our own search does not know."""
+def make_engine(
+    model: TranslationModel, memory: Memory | None, settings: Settings, made_with: str | None = None
+) -> Engine:
+    """The engine that is asked for; `generate` where a model asks for what our own search does not know.
+
+    Args:
+        made_with: the precision of the store in use
+    """
     rules = GENERATE if settings.engine == GENERATE else Rules.of(model)
     if isinstance(rules, str) and settings.skip_above < 1:
         raise ModelError("Only our own search can skip positions, and this model is run by generate; leave it out.")
@@ -37,4 +44,5 @@ def make_engine(model: TranslationModel, memory: Memory | None, settings: Settin
     if isinstance(rules, str):
         warnings.warn(f"The model's generation config asks for {rules}, so its own generate is used.", stacklevel=3)
         return GenerateEngine(model, memory)
-    return BeamSearch(model, make_stepper(model, settings.engine, settings.precision), rules, memory)
+    runner = make_runner(model, settings.engine, settings.precision, made_with=made_with)
+    return BeamSearch(model, runner, rules, memory)

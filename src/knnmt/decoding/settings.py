@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from knnmt.errors import MethodError
-from knnmt.model.steppers import ENGINES, PRECISIONS
+from knnmt.model.runners import ENGINES, PRECISIONS
 
 GENERATE = "generate"
 

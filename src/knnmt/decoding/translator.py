@@ -86,7 +86,8 @@ class Translator:
             )
         if isinstance(model, TranslationModel):
             check_binding(model, self.store)
-        self.model = model if isinstance(model, TranslationModel) else load_model(self.store, device, model)
+        else:
+            model = load_model(self.store, device, model)
         if combiner is not None and combiner.k > self.store.pairs:
             raise MethodError(
                 f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}."
@@ -96,7 +97,8 @@ class Translator:
             memory = Memory(
                 searcher or Searcher(self.store, self.settings.in_memory), combiner, self.settings.skip_above
             )
-        self.engine: Engine = make_engine(self.model, memory, self.settings)
+        self.engine: Engine = make_engine(model, memory, self.settings, self.store.model.precision)
+        self.model = self.engine.model
         self.splitter = Splitter(self.model.codec.source_lang, self.model.codec.target_lang)
 
     @property

@@ -1,8 +1,21 @@
 """Translation models: tokens, decoder states, log p."""
 
 from knnmt.model.batching import batches_by_tokens
+from knnmt.model.runner import Runner
+from knnmt.model.runners import ENGINES, PRECISIONS, make_runner
 from knnmt.model.tap import KEY_LAYERS, Tap
 from knnmt.model.text import Codec
 from knnmt.model.translation_model import States, TranslationModel
 
-__all__ = ["KEY_LAYERS", "Codec", "States", "Tap", "TranslationModel", "batches_by_tokens"]
+__all__ = [
+    "ENGINES",
+    "KEY_LAYERS",
+    "PRECISIONS",
+    "Codec",
+    "Runner",
+    "States",
+    "Tap",
+    "TranslationModel",
+    "batches_by_tokens",
+    "make_runner",
+]

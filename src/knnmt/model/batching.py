@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-TOKENS_PER_BATCH = 4096
+TOKENS_PER_BATCH = {"cpu": 1024, "cuda": 4096}  # beyond it a CPU gains nothing and pads more
 
 
 def batches_by_tokens(
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]] | None = None,
-    budget: int = TOKENS_PER_BATCH,
+    budget: int = 4096,
     rows: int | None = None,
 ) -> list[NDArray[np.int64]]:
     """Indices of the sentences of each batch, longest batch first.

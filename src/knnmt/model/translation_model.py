@@ -1,10 +1,11 @@
 """Any Hugging Face encoder-decoder as kNN-MT needs it: tokens, states of a teacher-forced pass, log p."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -40,6 +41,32 @@ class States:
     tokens: Tensor
 
 
+class Pass(Protocol):
+    """What runs whole targets through a model: torch, or something quicker."""
+
+    def force(self, ids: Tensor, mask: Tensor, decoder_input: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and what enters the output projection, at every position.  # [batch, length, dim or d_model]"""
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[rows, d_model] → [rows, vocabulary]"""
+
+
+class TorchPass:
+    """Runs any family as transformers has it."""
+
+    def __init__(self, model: "TranslationModel") -> None:
+        self.model = model
+
+    def force(self, ids: Tensor, mask: Tensor, decoder_input: Tensor) -> tuple[Tensor, Tensor]:
+        with self.model.tap.listening(project=False) as tap:
+            # use_cache=False and input_ids: FSMT has no causal mask otherwise
+            self.model.hf(input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_input, use_cache=False)
+            return tap.keys, tap.hidden
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return torch.nn.functional.linear(hidden, self.model.tap.projection.weight, self.model.bias)
+
+
 class TranslationModel:
     """A translation model and its tokenizer, bound to one direction.
 
@@ -66,7 +93,8 @@ class TranslationModel:
         self.key_layer = key_layer
         self.codec = Codec(model, tokenizer, source_lang, target_lang, source_prefix)
         self.tap = Tap(model, key_layer)
-        self.engines: dict[Any, Any] = {}  # made so far; `make_stepper` keeps them here so that they go with the model
+        self.by: Pass = TorchPass(self)
+        self.engines: dict[Any, Any] = {}  # made so far; `make_runner` keeps them here so that they go with the model
         self.check_projection()
 
     @classmethod
@@ -110,7 +138,13 @@ class TranslationModel:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[rows, d_model] → [rows, vocabulary]"""
-        return torch.nn.functional.linear(hidden, self.tap.projection.weight, self.bias)
+        return self.by.logits(hidden)
+
+    def run_by(self, other: Pass) -> "TranslationModel":
+        """The same model with its whole targets run by something else."""
+        model = copy(self)
+        model.by = other
+        return model
 
     @property
     def chunk_rows(self) -> int:
@@ -131,9 +165,10 @@ class TranslationModel:
         return logits.gather(1, tokens[:, None]).squeeze(1) - logits.logsumexp(1)
 
     def batches(
-        self, sources: Sequence[list[int]], targets: Sequence[list[int]], budget: int = TOKENS_PER_BATCH
+        self, sources: Sequence[list[int]], targets: Sequence[list[int]], budget: int | None = None
     ) -> Iterator[States]:
         """Teacher-forced states of all sentences, in batches of like length."""
+        budget = budget or TOKENS_PER_BATCH.get(self.device.type, 4096)
         for batch in batches_by_tokens(sources, targets, budget):
             yield self.teacher_forced([sources[i] for i in batch], [targets[i] for i in batch], batch)
 
@@ -148,16 +183,7 @@ class TranslationModel:
         prefix = list(self.codec.prefix)
         # Never `labels`: FSMT would decode the shifted source. The target without its end is what goes in.
         decoder_input = self._pad([prefix + target[:-1] for target in targets])
-        source, mask = self.pad_sources(sources)
-        with self.tap.listening(project=False) as tap:
-            # use_cache=False and input_ids: FSMT has no causal mask otherwise
-            self.hf(
-                input_ids=source,
-                attention_mask=mask,
-                decoder_input_ids=decoder_input,
-                use_cache=False,
-            )
-            hidden, keys = tap.hidden, tap.keys
+        keys, hidden = self.by.force(*self.pad_sources(sources), decoder_input)
         given = len(prefix) - 1  # positions whose prediction is forced, not the model's
         lengths = np.array([len(target) for target in targets], dtype=np.int64)
         place = torch.arange(decoder_input.shape[1] - given) < torch.from_numpy(lengths)[:, None]
@@ -166,7 +192,7 @@ class TranslationModel:
         return States(
             sentences=np.arange(len(targets)) if sentences is None else sentences,
             lengths=lengths,
-            keys=chosen if keys is hidden else keys[:, given:][picked],
+            keys=keys[:, given:][picked] if self.key_layer == "ffn_input" else chosen,
             hidden=chosen,
             tokens=torch.tensor([token for target in targets for token in target], device=self.device),
         )

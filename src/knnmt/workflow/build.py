@@ -15,7 +15,7 @@ from knnmt.corpus import Corpus, Pair, pair_hash
 from knnmt.datastore import StagedSegment, Store, StoreWriter
 from knnmt.decoding import load_recorded, record_of
 from knnmt.errors import ModelError
-from knnmt.model import TranslationModel
+from knnmt.model import TranslationModel, make_runner
 from knnmt.progress import Meter, progress
 from knnmt.ranges import ranges
 from knnmt.search import build_index, kept_kind, needs_index
@@ -23,6 +23,7 @@ from knnmt.search import build_index, kept_kind, needs_index
 Options = ParamSpec("Options")
 
 BLOCK_TOKENS = 65_536  # what a killed build may lose, and what is held in memory
+NEW_STORE_PRECISION = "int8"  # where onnx runs the model; translating then does the same
 _GULP = 512  # pairs tokenised at once
 
 
@@ -71,6 +72,8 @@ def build_with_report(
     origin: str | None = None,
     limit: int | None = None,
     index: str = "auto",
+    engine: str = "auto",
+    precision: str = "auto",
     device: str = "auto",
 ) -> BuildReport:
     """Make a store from a corpus, or add to one, and tell what was done.
@@ -87,6 +90,8 @@ def build_with_report(
         origin: a name for where the pairs come from, in place of the file's
         limit: use only the first so many lines
         index: `auto`, `flat` (exact) or `ivf`
+        engine: what runs the model: `auto`, `onnx` (fast on a CPU) or `torch`
+        precision: `float32` or `int8`; `auto` is the store's own, and for a new one int8 where onnx runs the model
     """
     needs_index((), frozenset(), index)  # a wrong name is told before anything runs
     if not isinstance(model, TranslationModel):
@@ -95,7 +100,10 @@ def build_with_report(
         model = _model_for(Path(store), model, device, {name: v for name, v in asked.items() if v is not None})
     pairs = Corpus(corpus, languages=model.codec.languages, origin=origin, limit=limit)
     summary = pairs.scan()  # checked whole before the model, which may take hours on it, sees the first sentence
-    record = record_of(model)
+    exists = (Path(store) / "manifest.json").exists()
+    made_with = Store.open(store).model.precision if exists else NEW_STORE_PRECISION
+    runner = make_runner(model, engine, precision, "passes", made_with)
+    model, record = model.run_by(runner), record_of(model, runner)
     with StoreWriter(store, record) as writer:
         key = json.dumps([summary.digest, record.to_json(), origin], sort_keys=True)
         staged = writer.stage(hashlib.blake2b(key.encode(), digest_size=16).hexdigest())

@@ -123,7 +123,7 @@ def evaluate(
     if asked:
         find_comet(comet_model)
     settings = settings or Settings(split=False)
-    session = Session.open(store, corpus, limit=limit, model=model, device=device, in_memory=settings.in_memory)
+    session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings)
     k = max((combiner.k for combiner in combiners.values() if combiner), default=1)
     top = max((combiner.top for combiner in combiners.values() if combiner), default=0)
     features = collect_features(session.model, session.searcher, session.pairs, min(k, store.pairs), top)

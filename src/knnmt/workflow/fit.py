@@ -111,7 +111,7 @@ def fit(
     top = 0 if method == Vanilla.method else make_combiner(method, max(ks), 1.0, networks, recipe.seed).top
     with StoreWriter(store.path, store.model):
         pass  # a store that cannot be written is told now, not after the work
-    session = Session.open(store, corpus, limit=limit, model=model, device=device)
+    session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings)
     features = _collect(session, max(ks), top, sentences, recipe.seed, exact)
     if not features.observation.exists.any():
         raise MethodError(f"No other sentence of {store.path} is left to learn from; give dev pairs.")

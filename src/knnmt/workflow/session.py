@@ -8,8 +8,9 @@ import numpy as np
 
 from knnmt.corpus import Corpus, CorpusSummary, Pair, text_hash
 from knnmt.datastore import Store
-from knnmt.decoding import check_binding, load_model
-from knnmt.model import TranslationModel
+from knnmt.decoding import Settings, check_binding, load_model
+from knnmt.decoding.settings import GENERATE
+from knnmt.model import TranslationModel, make_runner
 from knnmt.search import Searcher
 
 
@@ -32,19 +33,23 @@ class Session:
         limit: int | None = None,
         model: TranslationModel | str | None = None,
         device: str = "auto",
-        in_memory: bool = False,
+        settings: Settings | None = None,
     ) -> "Session":
-        """`model` is the store's own, or where it is now if it was moved."""
+        """`model` is the store's own, or where it is now if it was moved; it is run as it is when translating."""
         store = Store.open(store)
         if isinstance(model, TranslationModel):
             check_binding(model, store)
         else:
             model = load_model(store, device, model)
+        settings = settings or Settings()
+        engine = "torch" if settings.engine == GENERATE else settings.engine
+        model = model.run_by(make_runner(model, engine, settings.precision, "passes", store.model.precision))
+        searcher = Searcher(store, settings.in_memory)
         if not corpus:
-            return cls(store, model, Searcher(store, in_memory), [], None)
+            return cls(store, model, searcher, [], None)
         read = Corpus(corpus, languages=model.codec.languages, limit=limit)
         summary = read.scan()
-        return cls(store, model, Searcher(store, in_memory), list(read), summary)
+        return cls(store, model, searcher, list(read), summary)
 
     def in_store(self) -> list[bool]:
         """For each pair, whether its source, normalised, is among the store's."""

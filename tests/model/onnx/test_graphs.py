@@ -10,11 +10,11 @@ from families import FAMILIES, SENTENCES
 from worlds import load
 
 from knnmt.errors import ModelError
-from knnmt.model import TranslationModel, steppers
+from knnmt.model import TranslationModel, runners
 from knnmt.model.onnx import graphs
-from knnmt.model.onnx.graphs import GraphError, onnx_stepper, verify
-from knnmt.model.steppers import make_stepper
-from knnmt.model.stepping import Decoder, TorchStepper
+from knnmt.model.onnx.graphs import GraphError, onnx_runner, verify
+from knnmt.model.runner import WORK, Decoder, TorchRunner
+from knnmt.model.runners import make_runner
 
 SOURCES = [source for source, _ in SENTENCES[:6]]
 
@@ -50,21 +50,34 @@ def test_every_step_is_the_models(family: str, key_layer: str, family_directory:
     model = load(family, family_directory(family), key_layer=key_layer)
     sources = model.codec.encode_sources(SOURCES)
     with torch.inference_mode():
-        ours = walk(onnx_stepper(model, "float32").start(sources), model, beam=3)
-        theirs = walk(TorchStepper(model).start(sources), model, beam=3)
+        ours = walk(onnx_runner(model, "float32").start(sources), model, beam=3)
+        theirs = walk(TorchRunner(model).start(sources), model, beam=3)
     for found, expected in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("key_layer", ["output", "ffn_input"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_whole_targets_are_the_models(family: str, key_layer: str, family_directory: Callable[[str], Path]) -> None:
+    model = load(family, family_directory(family), key_layer=key_layer)
+    sources = model.codec.encode_sources([source for source, _ in SENTENCES])
+    targets = model.codec.encode_targets([target for _, target in SENTENCES])
+    onnx = model.run_by(make_runner(model, "onnx", "float32", "passes"))
+    found, expected = onnx.teacher_forced(sources, targets), model.teacher_forced(sources, targets)
+    np.testing.assert_allclose(found.keys, expected.keys, atol=2e-4, rtol=1e-3)
+    np.testing.assert_allclose(found.hidden, expected.hidden, atol=2e-4, rtol=1e-3)
+    np.testing.assert_allclose(onnx.log_p(found), model.log_p(expected), atol=1e-3)
 
 
 @pytest.mark.parametrize("family", ["marian", "nllb", "t5"])
 def test_eight_bits_are_near(family: str, family_directory: Callable[[str], Path]) -> None:
     model = load(family, family_directory(family))
-    stepper = onnx_stepper(model, "int8")
-    assert stepper.name == "onnx-int8"
+    runner = onnx_runner(model, "int8")
+    assert (runner.name, runner.precision) == ("onnx", "int8")
     with torch.inference_mode():
         step, exact = (
             each.start(model.codec.encode_sources(SOURCES)).step(torch.tensor([list(model.codec.prefix)] * 6))
-            for each in (stepper, TorchStepper(model))
+            for each in (runner, TorchRunner(model))
         )
     error = float((step.logits - exact.logits).abs().mean() / exact.logits.std())
     assert 1e-4 < error < 0.1
@@ -74,20 +87,21 @@ def test_graphs_are_written_once_and_used_again(
     family_directory: Callable[[str], Path], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = family_directory("marian")
-    onnx_stepper(load("marian", directory), "float32")
+    onnx_runner(load("marian", directory), "float32")
     assert len(list(cache.iterdir())) == 1, "nothing half-written is left"
     monkeypatch.setattr(graphs, "export", lambda *_: pytest.fail("exported again"))
-    again = onnx_stepper(load("marian", directory), "float32")
+    again = onnx_runner(load("marian", directory), "float32")
     assert again.start([[5, 6, 0]]).step(torch.tensor([[7]])).logits.isfinite().all()
 
 
-def test_graphs_of_another_model_are_noticed(family_directory: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("work", WORK)
+def test_graphs_of_another_model_are_noticed(work: str, family_directory: Callable[[str], Path]) -> None:
     model = load("marian", family_directory("marian"))
-    stepper = onnx_stepper(model, "float32")
-    verify(model, stepper, 1e-3)
+    runner = onnx_runner(model, "float32")
+    verify(model, runner, 1e-3, work)
     model.hf.model.decoder.layers[0].fc1.weight.data *= 1.5
     with pytest.raises(GraphError, match="differ by"):
-        verify(model, stepper, 1e-3)
+        verify(model, runner, 1e-3, work)
 
 
 def test_kept_graphs_are_compared_with_the_model_again(
@@ -95,18 +109,18 @@ def test_kept_graphs_are_compared_with_the_model_again(
 ) -> None:
     """A bias is no parameter and not in the fingerprint; a file may be damaged."""
     directory = family_directory("marian")
-    onnx_stepper(load("marian", directory), "float32")
+    onnx_runner(load("marian", directory), "float32")
     changed = load("marian", directory)
     changed.hf.final_logits_bias[:, :50] += 3
     del changed.bias  # known since it was loaded
-    step = onnx_stepper(changed, "float32").start([[5, 6, 0]]).step(torch.tensor([[7]]))
+    step = onnx_runner(changed, "float32").start([[5, 6, 0]]).step(torch.tensor([[7]]))
     with torch.inference_mode():
-        expected = TorchStepper(changed).start([[5, 6, 0]]).step(torch.tensor([[7]]))
+        expected = TorchRunner(changed).start([[5, 6, 0]]).step(torch.tensor([[7]]))
     np.testing.assert_allclose(step.logits, expected.logits, atol=1e-3)
     (home,) = cache.iterdir()
-    (home / "decoder.onnx").write_bytes(b"no graph")
-    verify(changed, onnx_stepper(changed, "float32"), 1e-3)
-    assert (home / "decoder.onnx").stat().st_size > 1000, "it was made again"
+    (home / "step.onnx").write_bytes(b"no graph")
+    verify(changed, onnx_runner(changed, "float32"), 1e-3)
+    assert (home / "step.onnx").stat().st_size > 1000, "it was made again"
 
 
 def test_a_cache_that_cannot_be_written(
@@ -116,7 +130,7 @@ def test_a_cache_that_cannot_be_written(
     monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / "file" / "cache"))
     model = load("marian", family_directory("marian"))
     with pytest.warns(UserWarning, match="set KNNMT_CACHE"):
-        verify(model, onnx_stepper(model, "float32"), 1e-3)
+        verify(model, onnx_runner(model, "float32"), 1e-3)
 
 
 @pytest.mark.parametrize("name", ["torch", "onnx"])
@@ -124,11 +138,11 @@ def test_as_many_rows_as_before_but_of_other_sentences(name: str, family_directo
     model = load("marian", family_directory("marian"))
     sources = model.codec.encode_sources(SOURCES[:2])
     with torch.inference_mode():
-        decoder = make_stepper(model, name).start(sources)
+        decoder = make_runner(model, name).start(sources)
         decoder.step(torch.tensor([list(model.codec.prefix)] * 2))
         decoder.select(torch.tensor([1, 1]))
         found = decoder.step(torch.tensor([[9], [9]])).logits
-        alone = TorchStepper(model).start(sources[1:])
+        alone = TorchRunner(model).start(sources[1:])
         alone.step(torch.tensor([list(model.codec.prefix)]))
         expected = alone.step(torch.tensor([[9]])).logits
     np.testing.assert_allclose(found, expected.expand(2, -1), atol=1e-4)
@@ -141,36 +155,40 @@ def test_what_cannot_be_exported_is_run_by_torch(
     model = load("marian", directory)
     model.hf.config.model_type = "pegasus"
     with pytest.warns(UserWarning, match="no graph of the family pegasus yet.*torch runs it"):
-        assert isinstance(make_stepper(model), TorchStepper)
+        assert isinstance(make_runner(model), TorchRunner)
     with pytest.raises(ModelError, match="use --engine torch"):
-        make_stepper(model, "auto", "int8")
+        make_runner(model, "auto", "int8")
     monkeypatch.setattr(graphs, "verify", lambda *_: (_ for _ in ()).throw(GraphError("its logits differ")))
     with pytest.warns(UserWarning, match="its logits differ.*torch runs it"):
-        assert isinstance(make_stepper(load("marian", directory)), TorchStepper)
+        assert isinstance(make_runner(load("marian", directory)), TorchRunner)
     assert not list(cache.iterdir()), "nothing of it is kept"
 
 
 def test_without_the_packages(family_directory: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     model = load("marian", family_directory("marian"))
-    monkeypatch.setattr(steppers, "find_spec", lambda name: None)
-    assert isinstance(make_stepper(model), TorchStepper)
+    monkeypatch.setattr(runners, "find_spec", lambda name: None)
+    assert isinstance(make_runner(model), TorchRunner)
     with pytest.raises(ModelError, match=r"install knnmt\[fast\]"):
-        make_stepper(model, "onnx")
+        make_runner(model, "onnx")
     with pytest.raises(ModelError, match=r"Only the engine onnx computes in int8"):
-        make_stepper(model, "torch", "int8")
+        make_runner(model, "torch", "int8")
 
 
 def test_a_models_engine_is_made_once(family_directory: Callable[[str], Path]) -> None:
     model = load("marian", family_directory("marian"))
-    assert make_stepper(model) is make_stepper(model)
-    assert make_stepper(model).name == "onnx-float32"
-    assert make_stepper(model, "torch") is not make_stepper(model)
-    assert make_stepper(model, "onnx", "float32") is make_stepper(model)
+    assert make_runner(model) is make_runner(model)
+    assert (make_runner(model).name, make_runner(model).precision) == ("onnx", "float32")
+    assert make_runner(model, made_with="int8").precision == "int8"
+    assert make_runner(model, "torch", made_with="int8").precision == "float32"
+    assert make_runner(model, precision="float32", made_with="int8") is make_runner(model)
+    assert make_runner(model, work="passes") is not make_runner(model)
+    assert make_runner(model, "torch") is not make_runner(model)
+    assert make_runner(model, "onnx", "float32") is make_runner(model)
 
 
 def test_half_precision_is_for_torch(family_directory: Callable[[str], Path]) -> None:
     model = load("marian", family_directory("marian"))
     model.hf.half()
-    assert isinstance(make_stepper(model), TorchStepper)
+    assert isinstance(make_runner(model), TorchRunner)
     with pytest.raises(ModelError, match="runs float32 models on a CPU"):
-        make_stepper(model, "onnx")
+        make_runner(model, "onnx")

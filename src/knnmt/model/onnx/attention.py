@@ -1,7 +1,11 @@
-"""Attention as a decoder step needs it: all hypotheses of a sentence look into one cache."""
+"""Attention over whole sentences, and as a decoder step needs it: all hypotheses of a sentence look into one cache."""
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+
+Own = Callable[[Tensor], Tensor]  # a decoder layer's attention to its own past
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -38,6 +42,13 @@ class _OwnAttention(nn.Module):
 
     def parts(self, x: Tensor) -> list[Tensor]:
         return [split_heads(part, self.heads) for part in torch.split(self.into(x), self.inner, 2)]
+
+    def among(self, x: Tensor, bias: Tensor) -> Tensor:
+        """Whole sentences: every position sees those for which the bias is not very low."""
+        query, key, value = self.parts(x)
+        shares = (query @ key.transpose(2, 3) + bias).softmax(3)
+        context: Tensor = self.out(join_heads(shares @ value))
+        return context
 
 
 class SelfAttention(_OwnAttention):
@@ -90,10 +101,7 @@ class EncoderAttention(_OwnAttention):
     """Of an encoder: every position sees every other that is no padding."""
 
     def forward(self, x: Tensor, bias: Tensor) -> Tensor:
-        query, key, value = self.parts(x)
-        shares = (query @ key.transpose(2, 3) + bias).softmax(3)
-        context: Tensor = self.out(join_heads(shares @ value))
-        return context
+        return self.among(x, bias)
 
 
 class Memory(nn.Module):

@@ -1,31 +1,30 @@
 """Marian, BART, mBART, M2M100, NLLB and FSMT: one architecture, told apart by norms, positions and scales."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from knnmt.model.onnx.attention import CrossAttention, EncoderAttention, Memory, SelfAttention
+from knnmt.model.onnx.attention import CrossAttention, EncoderAttention, Memory, Own, SelfAttention
 
 FAMILIES = ("marian", "bart", "mbart", "m2m_100", "fsmt")
 _PRE_NORM = ("mbart", "m2m_100")  # normalised before each block; the others after
 
 
 class Embedding(nn.Module):
-    """Tokens and positions, as they enter the first layer."""
+    """Tokens' vectors and positions, as they enter the first layer."""
 
     def __init__(self, part: Any, config: Any) -> None:
         super().__init__()
-        self.tokens = part.embed_tokens.weight
         self.positions = _positions(part.embed_positions, config)
         # BART's scaled embeddings hold their factor themselves, the others' stacks do
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
         self.norm = getattr(part, "layernorm_embedding", None) or nn.Identity()
 
-    def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        embedded = nn.functional.embedding(tokens, self.tokens) * self.scale
-        normed: Tensor = self.norm(embedded + nn.functional.embedding(positions, self.positions))
+    def forward(self, vectors: Tensor, positions: Tensor) -> Tensor:
+        normed: Tensor = self.norm(vectors * self.scale + nn.functional.embedding(positions, self.positions))
         return normed
 
 
@@ -69,16 +68,14 @@ class DecoderLayer(nn.Module):
         self.final_norm = layer.final_layer_norm
         self.fc1, self.fc2, self.activation = layer.fc1, layer.fc2, layer.activation_fn
 
-    def forward(self, x: Tensor, ancestors: Tensor, mask: Tensor, cache: list[Tensor]):  # type: ignore[no-untyped-def]
-        past_key, past_value, cross_key, cross_value = cache
-        own, key, value = self.own(self.own_norm(x) if self.pre_norm else x, past_key, past_value, ancestors, None)
-        x = x + own if self.pre_norm else self.own_norm(x + own)
-        cross = self.cross(self.cross_norm(x) if self.pre_norm else x, cross_key, cross_value, mask)
-        x = x + cross if self.pre_norm else self.cross_norm(x + cross)
+    def forward(self, x: Tensor, own: Own, mask: Tensor, cross: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        attended = own(self.own_norm(x) if self.pre_norm else x)
+        x = x + attended if self.pre_norm else self.own_norm(x + attended)
+        attended = self.cross(self.cross_norm(x) if self.pre_norm else x, *cross, mask)
+        x = x + attended if self.pre_norm else self.cross_norm(x + attended)
         entering = self.final_norm(x) if self.pre_norm else x  # the key layer `ffn_input`
         forward = self.fc2(self.activation(self.fc1(entering)))
-        x = x + forward if self.pre_norm else self.final_norm(x + forward)
-        return x, entering, key, value
+        return (x + forward if self.pre_norm else self.final_norm(x + forward)), entering
 
 
 def _projections(attention: Any) -> tuple[nn.Linear, nn.Linear, nn.Linear, nn.Linear, int, float]:
@@ -99,46 +96,35 @@ class Encoder(nn.Module):
         attentions = [layer.encoder_attn for layer in model.get_decoder().layers]
         self.memories = nn.ModuleList(Memory(a.k_proj, a.v_proj, a.num_heads) for a in attentions)
 
-    def forward(self, ids: Tensor, mask: Tensor) -> list[Tensor]:
-        """ids [sentences, source], mask [sentences, 1, 1, source]: 0, or very low at padding."""
-        x = self.embedding(ids, torch.arange(ids.shape[1]))
+    def forward(self, vectors: Tensor, mask: Tensor) -> list[Tensor]:
+        """vectors of the tokens [sentences, source, d], mask [sentences, 1, 1, source]: 0, or very low at padding"""
+        x = self.embedding(vectors, torch.arange(vectors.shape[1]))
         for layer in self.layers:
             x = layer(x, mask)
         x = self.norm(x)
         return [part for memory in self.memories for part in memory(x)]
 
 
-class DecoderStep(nn.Module):
-    """One more token of every hypothesis."""
+class Decoder(nn.Module):
+    """The layers, and what is before and behind them."""
 
-    def __init__(self, model: Any, projection: nn.Linear, bias: Tensor | None, key_layer: str) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
         config, part = model.config, model.get_decoder()
         self.embedding = Embedding(part, config)
         self.layers = nn.ModuleList(DecoderLayer(layer, config.model_type in _PRE_NORM) for layer in part.layers)
         self.norm = getattr(part, "layer_norm", None) or nn.Identity()
-        self.projection = nn.Linear(projection.in_features, projection.out_features, bias=bias is not None)
-        self.projection.weight = projection.weight
-        if bias is not None:
-            self.projection.bias = nn.Parameter(bias.detach(), requires_grad=False)
-        self.feed_forward_key = key_layer == "ffn_input"
 
-    def forward(  # type: ignore[no-untyped-def]
-        self, tokens: Tensor, position: Tensor, times: Tensor, ancestors: Tensor, mask: Tensor, *cache: Tensor
-    ):
-        """
-        Args:
-            tokens: [sentences, width]
-            position: of these tokens  # [1]
-            times: not needed here
-            ancestors: 0 where a slot is in a hypothesis' past, else very low  # [sentences, 1, width, slots]
-            mask: of the sources  # [sentences, 1, 1, source]
-            cache: of each layer past keys and values, cross keys and values
-        """
-        x = self.embedding(tokens, position)
-        new, entering = [], x
-        for place, layer in enumerate(self.layers):
-            x, entering, key, value = layer(x, ancestors, mask, list(cache[4 * place : 4 * place + 4]))
-            new += [key, value]
-        hidden = self.norm(x)
-        return (entering if self.feed_forward_key else hidden), self.projection(hidden), *new
+    def enter(self, vectors: Tensor, positions: Tensor) -> Tensor:
+        entered: Tensor = self.embedding(vectors, positions)
+        return entered
+
+    def leave(self, x: Tensor) -> Tensor:
+        left: Tensor = self.norm(x)
+        return left
+
+    def past_bias(self, position: Tensor, times: Tensor, ancestors: Tensor) -> tuple[Tensor, Tensor | None]:
+        return ancestors, None
+
+    def among_bias(self, positions: Tensor, future: Tensor) -> Tensor:
+        return future

@@ -1,21 +1,22 @@
 """A model's graphs: written once, compared with the model, and kept for the next time."""
 
-import logging
 import os
 import shutil
 import tempfile
 import warnings
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import torch
 
-from knnmt.model.onnx.export import DECODER, ENCODER, export
-from knnmt.model.onnx.stepper import OnnxStepper
-from knnmt.model.stepping import TorchStepper
+from knnmt.model.onnx.export import GRAPHS, export
+from knnmt.model.onnx.quantise import quantise
+from knnmt.model.onnx.runner import OnnxRunner
+from knnmt.model.runner import WORK, Decoder, TorchRunner
 from knnmt.model.translation_model import TranslationModel
 
-FORMAT = 1  # raised when graphs change, so that old ones are not used
+FORMAT = 3  # raised when graphs change, so that old ones are not used
 _TOLERANCE = {"float32": 1e-3, "int8": 0.3}  # largest mean deviation of logits, in their standard deviations
 
 
@@ -23,11 +24,11 @@ class GraphError(Exception):
     """Graphs that do not say what the model says."""
 
 
-def onnx_stepper(model: TranslationModel, precision: str) -> OnnxStepper:
-    """The model's engine, from the cache or exported now; compared with the model in any case."""
+def onnx_runner(model: TranslationModel, precision: str, work: str = "steps") -> OnnxRunner:
+    """What runs the model, from the cache or exported now; compared with the model, for its work, in any case."""
     home = cache_directory() / f"{model.fingerprint}-{model.key_layer}-{precision}-{FORMAT}"
     try:
-        return _opened(model, home, precision)
+        return _opened(model, home, precision, (work,))
     except Exception:  # not there, damaged, or of a model with the same fingerprint: it is made again
         shutil.rmtree(home, ignore_errors=True)
     writable = _is_writable(home.parent)
@@ -36,18 +37,21 @@ def onnx_stepper(model: TranslationModel, precision: str) -> OnnxStepper:
         made.mkdir()
         export(model, made)
         if precision == "int8":
-            _quantise(made)
-        stepper = _opened(model, made, precision)
-        if writable:
-            with suppress(OSError):  # somebody else was quicker
-                made.rename(home)
-        return stepper
+            for name in GRAPHS:
+                quantise(made / name)
+        runner = _opened(model, made, precision, WORK)
+        if not writable:
+            return runner  # all of its graphs are open
+        with suppress(OSError):  # somebody else was quicker
+            made.rename(home)
+    return OnnxRunner(model, home, precision)
 
 
-def _opened(model: TranslationModel, directory: Path, precision: str) -> OnnxStepper:
-    stepper = OnnxStepper(model, directory, precision)
-    verify(model, stepper, _TOLERANCE[precision])
-    return stepper
+def _opened(model: TranslationModel, directory: Path, precision: str, work: Sequence[str]) -> OnnxRunner:
+    runner = OnnxRunner(model, directory, precision)
+    for each in work:
+        verify(model, runner, _TOLERANCE[precision], each)
+    return runner
 
 
 def _is_writable(directory: Path) -> bool:
@@ -70,48 +74,48 @@ def cache_directory() -> Path:
     return Path(own) if own else Path(usual) / "knnmt"
 
 
-def _quantise(directory: Path) -> None:
-    """Weights in 8 bits, activations as they come."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    logging.getLogger().disabled, kept = True, logging.getLogger().disabled  # it recommends things to the root logger
-    try:
-        for name in (ENCODER, DECODER):
-            plain = directory / f"plain-{name}"
-            (directory / name).rename(plain)
-            # Products of 8 bits by 8 saturate without VNNI, unless weights keep to 7.
-            quantize_dynamic(
-                plain,
-                directory / name,
-                op_types_to_quantize=["MatMul"],
-                weight_type=QuantType.QInt8,
-                per_channel=True,
-                reduce_range=True,
-            )
-            plain.unlink()
-    finally:
-        logging.getLogger().disabled = kept
-
-
 @torch.inference_mode()
-def verify(model: TranslationModel, stepper: OnnxStepper, tolerance: float) -> None:
-    """Run the graphs and the model beside each other: two sources, hypotheses that split and one that leaves."""
+def verify(model: TranslationModel, runner: OnnxRunner, tolerance: float, work: str = "steps") -> None:
+    """Run the graphs and the model beside each other, on two random sources."""
     generator = torch.Generator().manual_seed(0)
-    low, high = min(10, model.vocab_size // 2), model.vocab_size
+    low = min(10, model.vocab_size // 2)
     source_size = model.hf.get_encoder().embed_tokens.num_embeddings
-    sources = [
-        [*torch.randint(low, source_size, (length,), generator=generator).tolist(), model.codec.eos]
-        for length in (7, 3)
-    ]
-    decoders = stepper.start(sources), TorchStepper(model).start(sources)
-    tokens = torch.tensor([list(model.codec.prefix)] * 2)
+
+    def tokens(size: int, *shape: int) -> torch.Tensor:
+        return torch.randint(low, size, shape, generator=generator)
+
+    sources = [[*tokens(source_size, length).tolist(), model.codec.eos] for length in (7, 3)]
+    prefix = torch.tensor([list(model.codec.prefix)] * 2)
+    if work == "steps":
+        _verify_steps(TorchRunner(model).start(sources), runner.start(sources), prefix, tokens, model, tolerance)
+        return
+    given = (*model.pad_sources(sources), torch.cat([prefix, tokens(model.vocab_size, 2, 6)], 1))
+    expected = TorchRunner(model)
+    theirs, ours = expected.force(*given), runner.force(*given)
+    _compare("keys", theirs[0], ours[0], tolerance)
+    _compare("logits", expected.logits(theirs[1][0]), runner.logits(ours[1][0]), tolerance)
+
+
+def _verify_steps(
+    theirs: Decoder,
+    ours: Decoder,
+    tokens: torch.Tensor,
+    draw: Callable[..., torch.Tensor],
+    model: TranslationModel,
+    tolerance: float,
+) -> None:
+    """Hypotheses split, change places, and a sentence leaves."""
     for rows in (torch.tensor([0, 0, 1, 1]), torch.tensor([1, 0, 3, 2]), torch.tensor([3, 2]), None):
-        ours, theirs = (decoder.step(tokens) for decoder in decoders)
-        for name, found, expected in (("state", ours.keys, theirs.keys), ("logits", ours.logits, theirs.logits)):
-            deviation = float((found - expected).abs().mean() / expected.std())
-            if not deviation <= tolerance:
-                raise GraphError(f"its {name} differ by {deviation:.2g} standard deviations")
+        expected, found = theirs.step(tokens), ours.step(tokens)
+        _compare("keys", expected.keys, found.keys, tolerance)
+        _compare("logits", expected.logits, found.logits, tolerance)
         if rows is not None:
-            for decoder in decoders:
-                decoder.select(rows)
-            tokens = torch.randint(low, high, (len(rows), 1), generator=generator)
+            theirs.select(rows)
+            ours.select(rows)
+            tokens = draw(model.vocab_size, len(rows), 1)
+
+
+def _compare(name: str, expected: torch.Tensor, found: torch.Tensor, tolerance: float) -> None:
+    deviation = float((found - expected).abs().mean() / expected.std())
+    if not deviation <= tolerance:
+        raise GraphError(f"its {name} differ by {deviation:.2g} standard deviations")

@@ -1,11 +1,12 @@
 """T5: positions are a bias of the attention, norms have no mean, linear maps no bias."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from knnmt.model.onnx.attention import CrossAttention, EncoderAttention, Memory, SelfAttention
+from knnmt.model.onnx.attention import CrossAttention, EncoderAttention, Memory, Own, SelfAttention
 
 FAMILIES = ("t5",)
 
@@ -52,13 +53,11 @@ class DecoderLayer(nn.Module):
         self.own_norm, self.cross_norm = block.layer[0].layer_norm, block.layer[1].layer_norm
         self.norm, self.feed_forward = block.layer[-1].layer_norm, block.layer[-1].DenseReluDense
 
-    def forward(self, x: Tensor, past_bias: Tensor, own_bias: Tensor, mask: Tensor, cache: list[Tensor]):  # type: ignore[no-untyped-def]
-        past_key, past_value, cross_key, cross_value = cache
-        own, key, value = self.own(self.own_norm(x), past_key, past_value, past_bias, own_bias)
-        x = x + own
-        x = x + self.cross(self.cross_norm(x), cross_key, cross_value, mask)
+    def forward(self, x: Tensor, own: Own, mask: Tensor, cross: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        x = x + own(self.own_norm(x))
+        x = x + self.cross(self.cross_norm(x), *cross, mask)
         entering = self.norm(x)
-        return x + self.feed_forward(entering), entering, key, value
+        return x + self.feed_forward(entering), entering
 
 
 def _projections(attention: Any) -> tuple[nn.Linear, nn.Linear, nn.Linear, nn.Linear, int, float]:
@@ -71,17 +70,15 @@ class Encoder(nn.Module):
     def __init__(self, model: Any) -> None:
         super().__init__()
         part = model.get_encoder()
-        self.tokens = part.embed_tokens
         self.bias = RelativeBias(part.block[0].layer[0].SelfAttention, bidirectional=True)
         self.layers = nn.ModuleList(EncoderLayer(block) for block in part.block)
         self.norm = part.final_layer_norm
         attentions = [block.layer[1].EncDecAttention for block in model.get_decoder().block]
         self.memories = nn.ModuleList(Memory(a.k, a.v, a.n_heads) for a in attentions)
 
-    def forward(self, ids: Tensor, mask: Tensor) -> list[Tensor]:
-        """ids [sentences, source], mask [sentences, 1, 1, source]: 0, or very low at padding."""
-        x = self.tokens(ids)
-        places = torch.arange(ids.shape[1])
+    def forward(self, x: Tensor, mask: Tensor) -> list[Tensor]:
+        """x: the tokens' vectors [sentences, source, d], mask [sentences, 1, 1, source]: 0, or very low at padding"""
+        places = torch.arange(x.shape[1])
         bias = self.bias(places, places) + mask
         for layer in self.layers:
             x = layer(x, bias)
@@ -89,28 +86,27 @@ class Encoder(nn.Module):
         return [part for memory in self.memories for part in memory(x)]
 
 
-class DecoderStep(nn.Module):
-    """One more token of every hypothesis."""
+class Decoder(nn.Module):
+    """The layers, and what is before and behind them."""
 
-    def __init__(self, model: Any, projection: nn.Linear, bias: Tensor | None, key_layer: str) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
         part = model.get_decoder()
-        self.tokens = part.embed_tokens
         self.bias = RelativeBias(part.block[0].layer[0].SelfAttention, bidirectional=False)
         self.layers = nn.ModuleList(DecoderLayer(block) for block in part.block)
         self.norm = part.final_layer_norm
         self.scale = model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0
-        self.projection = projection
-        self.feed_forward_key = key_layer == "ffn_input"
 
-    def forward(self, tokens: Tensor, position: Tensor, times: Tensor, ancestors: Tensor, mask: Tensor, *cache: Tensor):  # type: ignore[no-untyped-def]
-        """As of the other families; `times` are the positions that were written to each slot  # [slots]"""
-        x = self.tokens(tokens)
-        past_bias = self.bias(position, times) + ancestors
-        own_bias = self.bias(position, position)
-        new, entering = [], x
-        for place, layer in enumerate(self.layers):
-            x, entering, key, value = layer(x, past_bias, own_bias, mask, list(cache[4 * place : 4 * place + 4]))
-            new += [key, value]
-        hidden = self.norm(x) * self.scale
-        return (entering if self.feed_forward_key else hidden), self.projection(hidden), *new
+    def enter(self, vectors: Tensor, positions: Tensor) -> Tensor:
+        return vectors  # positions are a bias
+
+    def leave(self, x: Tensor) -> Tensor:
+        left: Tensor = self.norm(x) * self.scale
+        return left
+
+    def past_bias(self, position: Tensor, times: Tensor, ancestors: Tensor) -> tuple[Tensor, Tensor | None]:
+        return self.bias(position, times) + ancestors, self.bias(position, position)
+
+    def among_bias(self, positions: Tensor, future: Tensor) -> Tensor:
+        biased: Tensor = self.bias(positions, positions) + future
+        return biased

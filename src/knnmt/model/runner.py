@@ -1,4 +1,4 @@
-"""A decoder run token by token: the interface of the engines, and the one that runs every family, by torch."""
+"""How a model is run: the interface, and the way that runs every family, by torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
-from knnmt.model.translation_model import TranslationModel
+from knnmt.model.translation_model import Pass, TorchPass, TranslationModel
+
+WORK = ("steps", "passes")  # what a runner is for: translating, or whole targets
 
 
 @dataclass(frozen=True)
@@ -37,22 +39,28 @@ class Decoder(Protocol):
         """
 
 
-class Stepper(Protocol):
-    """An engine: how a model's decoder is run."""
+class Runner(Pass, Protocol):
+    """How a model is run: its decoder token by token, or whole targets at once.
+
+    Attributes:
+        name, precision: as they are written in stores and signatures
+    """
 
     name: str
+    precision: str
 
     def start(self, sources: Sequence[list[int]]) -> Decoder:
         """Encode a batch of sources."""
 
 
-class TorchStepper:
+class TorchRunner(TorchPass):
     """Runs any family as transformers has it."""
 
     name = "torch"
 
     def __init__(self, model: TranslationModel) -> None:
-        self.model = model
+        super().__init__(model)
+        self.precision = model.precision
 
     def start(self, sources: Sequence[list[int]]) -> "TorchDecoder":
         return TorchDecoder(self.model, sources)

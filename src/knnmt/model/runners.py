@@ -4,28 +4,41 @@ import warnings
 from importlib.util import find_spec
 
 from knnmt.errors import ModelError
-from knnmt.model.stepping import Stepper, TorchStepper
+from knnmt.model.runner import Runner, TorchRunner
 from knnmt.model.translation_model import TranslationModel
 
 ENGINES = ("auto", "onnx", "torch")
 PRECISIONS = ("auto", "float32", "int8")
-_PRECISION = "float32"  # of `auto`
 
 
-def make_stepper(model: TranslationModel, engine: str = "auto", precision: str = "auto") -> Stepper:
-    """The engine of that name, the same for the same model; under `auto` torch, with a warning, where onnx fails."""
+def make_runner(
+    model: TranslationModel,
+    engine: str = "auto",
+    precision: str = "auto",
+    work: str = "steps",
+    made_with: str | None = None,
+) -> Runner:
+    """The engine of that name, the same for the same model; under `auto` torch, with a warning, where onnx fails.
+
+    Args:
+        precision: `auto` is what the store in use was made with, because int8 shifts the keys; torch has the model's
+        work: `steps` to translate, `passes` for whole targets
+        made_with: the precision of the store in use
+    """
     trouble = _trouble(model)
     if engine == "torch" or (engine == "auto" and trouble):
         if precision == "int8":
             raise ModelError(f"Only the engine onnx computes in int8. {trouble or 'Leave --engine torch out.'}")
-        wanted = ("torch", model.precision)
+        wanted = ("torch", model.precision, work)
     elif trouble:
         raise ModelError(trouble)
     else:
-        wanted = ("onnx", _PRECISION if precision == "auto" else precision)
-    known: dict[tuple[str, str], Stepper] = model.engines
+        usual = made_with if made_with in PRECISIONS else "float32"
+        wanted = ("onnx", usual if precision == "auto" else precision, work)
+    known: dict[tuple[str, str, str], Runner] = model.engines
     if wanted not in known:
-        known[wanted] = TorchStepper(model) if wanted[0] == "torch" else _onnx(model, engine, wanted[1])
+        must = engine == "onnx" or precision == "int8"
+        known[wanted] = TorchRunner(model) if wanted[0] == "torch" else _onnx(model, *wanted[1:], must=must)
     return known[wanted]
 
 
@@ -38,14 +51,14 @@ def _trouble(model: TranslationModel) -> str | None:
     return None
 
 
-def _onnx(model: TranslationModel, engine: str, precision: str) -> Stepper:
+def _onnx(model: TranslationModel, precision: str, work: str, must: bool) -> Runner:
     from knnmt.model.onnx.export import UnknownFamily
-    from knnmt.model.onnx.graphs import GraphError, onnx_stepper
+    from knnmt.model.onnx.graphs import GraphError, onnx_runner
 
     try:
-        return onnx_stepper(model, precision)
+        return onnx_runner(model, precision, work)
     except (UnknownFamily, GraphError) as error:
-        if engine == "onnx" or precision == "int8":
+        if must:
             raise ModelError(f"{model.name} cannot be run by onnx: {error}; use --engine torch.") from error
         warnings.warn(f"{model.name} cannot be run by onnx ({error}), so torch runs it.", stacklevel=4)
-        return TorchStepper(model)
+        return TorchRunner(model)

@@ -1,0 +1,118 @@
+"""Stores of any size without a corpus of that size: keys spread around a model's own states.
+
+    python benchmarks/synthetic.py STORE --pairs 1000000              for random weights in the shape of opus-mt
+    python benchmarks/synthetic.py STORE --pairs 1000000 --model DIR --corpus train.fr train.en
+
+A key is a state of the model plus a third of the difference of two others, so that keys lie as states do, in clusters
+and mostly in some directions. Methods are kept in the store as they are before training, which costs as much time as
+trained ones. The random model is made once and kept beside the store.
+"""
+
+import argparse
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import knnmt
+from knnmt.combiner import Vanilla
+from knnmt.corpus import Pair
+from knnmt.datastore import ModelRecord, StoreWriter
+from knnmt.decoding import record_of
+from knnmt.model import TranslationModel, make_runner
+from knnmt.search import build_index
+from knnmt.workflow.fit_trained import Networks, make_combiner
+
+SEED = 1
+LENGTH = 25  # positions of a sentence
+BLOCK = 4_000  # sentences written at a time
+K = 8
+TEXT = Path(__file__).parent.parent / "tests" / "data" / "espresso"
+BUNDLED = Path(__file__).parent.parent / "models" / "de-en-small"
+Block = tuple[Any, Any, Any, list[int], list[Pair]]  # keys, values, log p, lengths, pairs
+
+
+def random_model(directory: Path) -> Path:
+    """Random weights in the shape of opus-mt: 6 + 6 layers of 512, 58,101 tokens; it hardly ever ends a sentence."""
+    import torch
+    from transformers import MarianConfig, MarianMTModel
+
+    if not (directory / "config.json").exists():
+        torch.manual_seed(SEED)
+        shape = {"vocab_size": 58_101, "decoder_vocab_size": 58_101, "d_model": 512}
+        for part in ("encoder", "decoder"):
+            shape |= {f"{part}_layers": 6, f"{part}_attention_heads": 8, f"{part}_ffn_dim": 2048}
+        model = MarianMTModel(MarianConfig.from_pretrained(BUNDLED, **shape))
+        directory.mkdir(parents=True, exist_ok=True)
+        for name in ("source.spm", "target.spm", "vocab.json", "tokenizer_config.json"):
+            shutil.copy(BUNDLED / name, directory)
+        model.generation_config = model.generation_config.from_pretrained(BUNDLED)
+        model.save_pretrained(directory)
+    return directory
+
+
+def write_store(path: Path, record: ModelRecord, blocks: Iterator[Block], combiners: dict[str, Any]) -> None:
+    """A store of these blocks, indexed."""
+    with StoreWriter(path, record) as writer:
+        staged = writer.stage("benchmark")
+        for keys, values, log_p, lengths, pairs in blocks:
+            staged.append(keys, values, log_p, lengths, pairs, {})
+        plan = writer.plan(staged)
+        directory = writer.new_directory("index")
+        build_index(plan.segments, directory)
+        writer.commit(plan, index=directory)
+        for name, combiner in combiners.items():
+            place = writer.new_directory("combiners", name)
+            combiner.save(place)
+            writer.commit(combiner=(name, place))
+
+
+def spread(states: Any, tokens: Any, pairs: int) -> Iterator[Block]:
+    """Blocks of sentences whose keys lie around the states."""
+    random = np.random.default_rng(SEED)
+    sentences = pairs // LENGTH
+    for start in range(0, sentences, BLOCK):
+        numbers = range(start, min(start + BLOCK, sentences))
+        at, plus, minus = random.integers(0, len(states), (3, len(numbers) * LENGTH))
+        keys = (states[at] + (states[plus] - states[minus]) / 3).astype(np.float16)
+        log_p = -random.exponential(1.5, len(at)).astype(np.float32)
+        texts = [Pair(f"source {number}", f"target {number}", "benchmark", number + 1) for number in numbers]
+        yield keys, tokens[at].astype(np.int32), log_p, [LENGTH] * len(numbers), texts
+
+
+def make(path: Path, directory: str, corpus: list[Path], pairs: int, precision: str = "int8") -> None:
+    """A store for the model in a directory."""
+    model = TranslationModel.load(directory, device="cpu")
+    runner = make_runner(model, "auto", precision, "passes")
+    model = model.run_by(runner)
+    sources, targets = (file.read_text(encoding="utf-8").splitlines()[:1000] for file in corpus)
+    batches = list(model.batches(model.codec.encode_sources(sources), model.codec.encode_targets(targets)))
+    states = np.concatenate([batch.keys.numpy() for batch in batches])
+    tokens = np.concatenate([batch.tokens.numpy() for batch in batches])
+    scale = float(((states[1:] - states[:-1]) ** 2).sum(1).mean())
+    combiners: dict[str, Any] = {"vanilla": Vanilla(K, 0.5, scale)}
+    for method in ("adaptive", "robust"):
+        combiners[method] = make_combiner(method, K, scale, Networks(), SEED)
+    write_store(path, record_of(model, runner), spread(states, tokens, pairs), combiners)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("store", type=Path)
+    parser.add_argument("--pairs", type=int, default=1_000_000)
+    parser.add_argument("--model", help="a directory; without it random weights, kept beside the store")
+    parser.add_argument("--corpus", type=Path, nargs=2, default=[TEXT / "memory.de", TEXT / "memory.en"])
+    parser.add_argument("--precision", default="int8")
+    options = parser.parse_args()
+    knnmt.tune_allocator()
+    directory = options.model or str(random_model(options.store.parent / "opus-size-random"))
+    if (options.store / "manifest.json").exists():
+        print(f"{options.store} is there already.")
+        return
+    make(options.store, directory, options.corpus, options.pairs, options.precision)
+
+
+if __name__ == "__main__":
+    main()
