@@ -11,6 +11,8 @@ are not fitted in the store or not installed (CTranslate2: `pip install ctransla
     generate-malloc   the same with the allocator tuned
     ctranslate2       int8, without kNN
     base, vanilla, …  our beam search on the engine asked for, with the combiners the store has
+    robust@torch      another engine than --engine; also @onnx, @float32, @int8, @mapped, @memory, @skip0.9, and
+                      several of them: robust@float32@memory
 """
 
 import os
@@ -20,18 +22,20 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before any thread pool is
 import argparse
 import json
 import multiprocessing
-import platform
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from machine import machine
+
 BEAM, PENALTY = 4, 0.6
 OURS = ("base", "vanilla", "adaptive", "robust")
-SYSTEMS = ("generate", "generate-malloc", "ctranslate2", *OURS)
+SYSTEMS = ("generate", "generate-malloc", "ctranslate2", *OURS, "base@torch", "robust@torch")
 RATIOS = (("robust", "generate"), ("robust", "ctranslate2"), ("robust", "base"))
 
 
@@ -61,8 +65,7 @@ def main() -> None:
             worker.recv()
     systems = {name: _finish(worker, len(lines)) for name, worker in workers.items()}
     result = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {options.threads} threads a system",
-        "versions": _versions(),
+        "machine": machine(options.threads),
         "batch": options.batch,
         "beam": BEAM,
         "sentences": len(lines),
@@ -94,7 +97,7 @@ def _start(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
     for name in options.systems.split(","):
         if name == "ctranslate2" and find_spec("ctranslate2") is None:
             left_out[name] = "not installed"
-        elif name in OURS[1:] and name not in fitted:
+        elif name.split("@")[0] in OURS[1:] and name.split("@")[0] not in fitted:
             left_out[name] = "not fitted in the store"
         else:
             workers[name], theirs = spawn.Pipe()
@@ -208,7 +211,10 @@ def _knnmt(name: str, options: argparse.Namespace, parts: Counter[str]) -> Calla
         precision=options.precision,
         in_memory=options.in_memory,
     )
-    translator = knnmt.Translator(options.store, name, settings=settings, model=options.model)
+    method, *variants = name.split("@")
+    for variant in variants:
+        settings = replace(settings, **_variant(variant))
+    translator = knnmt.Translator(options.store, method, settings=settings, model=options.model)
     engine: Engine = translator.engine
     _watch_decoder(engine, parts)
     if engine.memory is not None:
@@ -219,6 +225,17 @@ def _knnmt(name: str, options: argparse.Namespace, parts: Counter[str]) -> Calla
         return sum(translation.tokens for translation in translator.run(lines))
 
     return translate
+
+
+def _variant(name: str) -> dict[str, Any]:
+    """The settings that a system's name asks for."""
+    if name.startswith("skip"):
+        return {"skip_above": float(name.removeprefix("skip"))}
+    if name in ("torch", "onnx"):
+        return {"engine": name}
+    if name in ("float32", "int8"):
+        return {"precision": name}
+    return {"in_memory": {"memory": True, "mapped": False}[name]}
 
 
 def _watch_decoder(engine: Any, parts: Counter[str]) -> None:
@@ -256,28 +273,16 @@ def _peak() -> int:
     return 0
 
 
-def _versions() -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {}
-    for package in ("torch", "transformers", "faiss-cpu", "onnxruntime", "ctranslate2", "knnmt"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
 def _show(result: dict[str, Any]) -> None:
-    print(f"{result['machine']}; " + ", ".join(f"{name} {number}" for name, number in result["versions"].items()))
+    print(result["machine"])
     print(f"{result['sentences']} sentences, {result['batch']}×{result['beam']} rows")
     for name, reason in result["left_out"].items():
         print(f"left out: {name}, {reason}")
-    print(f"{'':18}{'sent./CPU-s':>12}{'sent./s':>10}{'CPU-ms/token':>14}{'peak MB':>10}   CPU-ms a step")
+    print(f"{'':22}{'sent./CPU-s':>12}{'sent./s':>10}{'CPU-ms/token':>14}{'peak MB':>10}   CPU-ms a step")
     for name, system in result["systems"].items():
         split = ", ".join(f"{part} {cost:.1f}" for part, cost in system["cpu_ms_per_step"].items())
         print(
-            f"{name:18}{system['sentences_per_cpu_second']:12.2f}{system['sentences_per_second']:10.2f}"
+            f"{name:22}{system['sentences_per_cpu_second']:12.2f}{system['sentences_per_second']:10.2f}"
             f"{system['cpu_ms_per_token']:14.2f}{system['peak_bytes'] / 1e6:10,.0f}   {split}"
         )
     for name, ratio in result["ratios"].items():

@@ -11,16 +11,14 @@ the cache, is counted as part of the cached way.
 
 import argparse
 import json
-import platform
 import resource
 import tempfile
 import time
 from pathlib import Path
 
-import faiss
 import numpy as np
 import torch
-import transformers
+from machine import machine
 
 import knnmt
 from knnmt.combiner import Robust
@@ -83,8 +81,7 @@ def _compare(session: Session, options: argparse.Namespace) -> dict:
     of_update = (cached.cpu - filled) / (share * options.slow_updates)
     of_slow = slow.cpu / options.slow_updates
     return {
-        "machine": f"{platform.machine()}, {torch.get_num_threads()} threads",
-        "versions": f"torch {torch.__version__}, transformers {transformers.__version__}, faiss {faiss.__version__}",
+        "machine": machine(torch.get_num_threads()),
         "pairs": session.store.pairs,
         "dev_sentences": len(features.lengths),
         "dev_tokens": len(features),
@@ -135,7 +132,7 @@ def _show(result: dict, as_json: bool) -> None:
     if as_json:
         print(json.dumps(result, indent=2))
         return
-    print(f"{result['machine']}; {result['versions']}")
+    print(result["machine"])
     print(f"{result['pairs']:,} pairs; {result['dev_sentences']:,} dev sentences, {result['dev_tokens']:,} tokens")
     print(f"filling the cache: {result['cache_cpu_seconds']:.1f} CPU-s")
     for name, cost in result["cpu_ms_per_update"].items():

@@ -13,22 +13,22 @@ search of the store. Every inverted index has the same lists. The first one's pr
 import argparse
 import json
 import multiprocessing
-import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import faiss
 import numpy as np
+from machine import machine
+from synthetic import Block, write_store
 
-import knnmt
 from knnmt.corpus import Pair
-from knnmt.datastore import ModelRecord, Store, StoreWriter
-from knnmt.search import Searcher, build_index
+from knnmt.datastore import ModelRecord, Store
+from knnmt.search import Searcher
 from knnmt.search.clustering import cluster
 from knnmt.search.distance import closest
 from knnmt.search.exact import prefer_blas
@@ -213,21 +213,18 @@ def make_store(path: Path, keys: Keys) -> None:
     """A store of these keys, indexed, with texts that mean nothing."""
     dim = keys.keys.shape[1]
     model = ModelRecord("none", "none", "none", "output", dim, 1, "torch", "float32", "", None, None, 512)
-    with StoreWriter(path, model) as writer:
-        staged = writer.stage("benchmark")
-        ends = np.append(np.flatnonzero(np.diff(keys.sentence)) + 1, len(keys))  # of the sentences
-        for block in np.array_split(np.arange(len(ends)), max(1, len(ends) // 10_000)):
-            start, stop = (ends[block[0] - 1] if block[0] else 0), ends[block[-1]]
-            lengths = np.diff(ends[block], prepend=start).tolist()
-            texts = [Pair(f"source {number}", f"target {number}", "benchmark", int(number) + 1) for number in block]
-            nothing = np.zeros(stop - start)
-            staged.append(
-                keys.keys[start:stop], nothing.astype(np.int32), nothing.astype(np.float32), lengths, texts, {}
-            )
-        plan = writer.plan(staged)
-        directory = writer.new_directory("index")
-        build_index(plan.segments, directory)
-        writer.commit(plan, index=directory)
+    write_store(path, model, blocks(keys), {})
+
+
+def blocks(keys: Keys) -> Iterator[Block]:
+    """Whole sentences at a time."""
+    ends = np.append(np.flatnonzero(np.diff(keys.sentence)) + 1, len(keys))  # of the sentences
+    for block in np.array_split(np.arange(len(ends)), max(1, len(ends) // 10_000)):
+        start, stop = (ends[block[0] - 1] if block[0] else 0), ends[block[-1]]
+        lengths = np.diff(ends[block], prepend=start).tolist()
+        texts = [Pair(f"source {number}", f"target {number}", "benchmark", int(number) + 1) for number in block]
+        nothing = np.zeros(stop - start)
+        yield keys.keys[start:stop], nothing.astype(np.int32), nothing.astype(np.float32), lengths, texts
 
 
 def memory_of(path: Path) -> dict[str, Any]:
@@ -259,14 +256,6 @@ def report_memory(keys: Keys, store: str | None) -> dict[str, Any]:
             make_store(path, keys)
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             return pool.apply(memory_of, (path,))
-
-
-def machine() -> str:
-    """What the figures were measured on."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    model = next((line.split(": ")[1] for line in lines if line.startswith("model name")), platform.machine())
-    versions = f"Python {platform.python_version()}, faiss {faiss.__version__}, numpy {np.__version__}"
-    return f"{model}, {multiprocessing.cpu_count()} cores, {versions}, knnmt {knnmt.__version__}"
 
 
 def show(rows: Sequence[dict[str, Any]]) -> None:

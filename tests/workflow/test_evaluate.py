@@ -12,8 +12,8 @@ from families import SENTENCES
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator
 from knnmt.errors import EvaluationError, KnnmtError, MethodError
-from knnmt.model import TranslationModel
-from knnmt.workflow import evaluate, fit
+from knnmt.model import TranslationModel, make_runner
+from knnmt.workflow import build, evaluate, fit
 
 WriteCorpus = Callable[..., list[Path]]
 DEV = [(f"{source} Bitte.", target) for source, target in SENTENCES[20:32]]
@@ -56,6 +56,27 @@ def test_the_form_that_programs_rely_on(fitted: Store, model: TranslationModel, 
     assert value["sentences"] == 3
     assert set(value["signature"]) == {"bleu", "chrf", "base", "vanilla", "wide"}
     assert value["systems"]["base"]["bleu_unseen"] is None, "nothing to leave out"
+
+
+@pytest.mark.parametrize("asked", ["auto", "float32"])
+def test_a_store_is_used_at_the_precision_it_was_made_with(
+    asked: str, tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus
+) -> None:
+    """Unless another is asked for; states that are judged are those that translate."""
+    store = build(tmp_path / "int8", write_corpus(SENTENCES[10:], "memory"), model)
+    settings = Settings(beam=2, split=False, precision=asked)
+    run = evaluate(store, write_corpus(UNSEEN), ["base"], settings=settings, model=model).runs["base"]
+    precision = "int8" if asked == "auto" else asked
+    assert f"engine:onnx-{precision}" in run.signature
+    nll = {name: nll_of(model.run_by(make_runner(model, "onnx", name, "passes"))) for name in ("float32", "int8")}
+    assert run.nll == pytest.approx(nll[precision], abs=1e-5)
+    assert abs(nll["float32"] - nll["int8"]) > 1e-4, "the two can be told apart"
+
+
+def nll_of(model: TranslationModel) -> float:
+    sources, targets = zip(*UNSEEN, strict=True)
+    states = model.teacher_forced(model.codec.encode_sources(sources), model.codec.encode_targets(targets))
+    return -float(model.log_p(states).mean())
 
 
 def test_scores_and_leaks(fitted: Store, model: TranslationModel, write_corpus: WriteCorpus) -> None:
