@@ -11,8 +11,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-# Where there is no VNNI, the products of two neighbouring weights with states of up to 255 are added in 16 bits, which
-# must hold the sum: two weights of one sign keep to 127 together, rounding included.
+# Where there is no VNNI, the products of two neighbouring weights with states of up to 255 are added in 16 bits. Two
+# weights of one sign come to at most 127 together, 128 by rounding, and 255 · 128 fits.
 _WEIGHT_LIMIT, _PAIR_LIMIT = 127, 127
 _STATE_LIMIT, _ZERO = 127.0, 128
 SCALE = ".scale"  # what an output's name ends with that holds another's scales
@@ -37,12 +37,13 @@ def quantise(path: Path) -> None:
             nodes.append(node)
             continue
         state = node.input[0]
-        if state not in done:  # several maps of one state
+        if state not in done:  # a state may have several maps, and a map several states
             nodes += _quantised_state(state)
-            done.add(state)
-        matrix, scales = _quantised_weight(numpy_helper.to_array(weight))
-        graph.initializer.append(numpy_helper.from_array(matrix, f"{weight.name}.q"))
-        graph.initializer.append(numpy_helper.from_array(scales, f"{weight.name}.scales"))
+        if weight.name not in done:
+            matrix, scales = _quantised_weight(numpy_helper.to_array(weight))
+            graph.initializer.append(numpy_helper.from_array(matrix, f"{weight.name}.q"))
+            graph.initializer.append(numpy_helper.from_array(scales, f"{weight.name}.scales"))
+        done |= {state, weight.name}
         of_product = [f"{state}.q", f"{weight.name}.q", "q.one", f"{weight.name}.scales", "q.zero"]
         result = node.output[0]
         product = result if result in ends else f"{result}.unscaled"
