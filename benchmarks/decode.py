@@ -102,6 +102,7 @@ def _start(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
         else:
             workers[name], theirs = spawn.Pipe()
             spawn.Process(target=_work, args=(name, options, theirs), daemon=True).start()
+            theirs.close()  # so that the end of a worker that fails is noticed
             workers[name].recv()  # loaded, and warm
     return workers, left_out
 

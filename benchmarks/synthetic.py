@@ -44,7 +44,11 @@ def random_model(directory: Path) -> Path:
         shape = {"vocab_size": 58_101, "decoder_vocab_size": 58_101, "d_model": 512}
         for part in ("encoder", "decoder"):
             shape |= {f"{part}_layers": 6, f"{part}_attention_heads": 8, f"{part}_ffn_dim": 2048}
-        model = MarianMTModel(MarianConfig.from_pretrained(BUNDLED, **shape))
+        config = MarianConfig.from_pretrained(BUNDLED)
+        known = config.vocab_size
+        config.update(shape)
+        model = MarianMTModel(config)
+        model.final_logits_bias[:, known:] = -1e4  # tokens that the bundled tokenizer does not have
         directory.mkdir(parents=True, exist_ok=True)
         for name in ("source.spm", "target.spm", "vocab.json", "tokenizer_config.json"):
             shutil.copy(BUNDLED / name, directory)
