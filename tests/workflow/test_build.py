@@ -285,3 +285,12 @@ def test_a_store_keeps_its_precision(tmp_path: Path, model: TranslationModel, wr
         build(tmp_path / "auto", more, model, engine="torch")
     with pytest.raises(StoreError, match="was made with precision 'float32', not 'int8'"):
         build(tmp_path / "exact", more, model, precision="int8")
+
+
+@pytest.mark.parametrize(("option", "value"), [("engine", "generate"), ("precision", "int4")])
+def test_an_engine_that_builds_nothing(
+    option: str, value: str, tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus
+) -> None:
+    with pytest.raises(ModelError, match=f"There is no {option} {value}; choose one of"):
+        build(tmp_path / "store", write_corpus(SENTENCES[:3]), model, **{option: value})
+    assert not (tmp_path / "store").exists()

@@ -1,4 +1,4 @@
-"""Which engine runs a model's decoder."""
+"""Which engine runs a model."""
 
 import warnings
 from importlib.util import find_spec
@@ -25,6 +25,9 @@ def make_runner(
         work: `steps` to translate, `passes` for whole targets
         made_with: the precision of the store in use
     """
+    for what, asked, choices in (("engine", engine, ENGINES), ("precision", precision, PRECISIONS)):
+        if asked not in choices:
+            raise ModelError(f"There is no {what} {asked}; choose one of {', '.join(choices)}.")
     trouble = _trouble(model)
     if engine == "torch" or (engine == "auto" and trouble):
         if precision == "int8":
