@@ -10,8 +10,7 @@ from knnmt.decoding.hypothesis import Hypothesis
 from knnmt.decoding.memory import Memory
 from knnmt.decoding.rules import Rules
 from knnmt.decoding.settings import Settings
-from knnmt.model import TranslationModel
-from knnmt.model.runner import Runner
+from knnmt.model import Runner, TranslationModel
 
 _NONE = -1e9  # the score of what is no hypothesis
 

@@ -11,8 +11,7 @@ from knnmt.decoding.memory import Memory
 from knnmt.decoding.rules import Rules
 from knnmt.decoding.settings import GENERATE, Settings
 from knnmt.errors import ModelError
-from knnmt.model import TranslationModel
-from knnmt.model.runners import make_runner
+from knnmt.model import TranslationModel, make_runner
 
 
 class Engine(Protocol):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from knnmt.errors import MethodError
-from knnmt.model.runners import ENGINES, PRECISIONS
+from knnmt.model import check_names
 
 GENERATE = "generate"
 
@@ -40,12 +40,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.beam < 1 or self.batch_size < 1 or self.n_best < 1 or (self.max_length or 1) < 1:
             raise MethodError("The beam, the batch size, n-best and the maximum length are at least 1.")
-        for what, asked, known in (
-            ("engine", self.engine, (*ENGINES, GENERATE)),
-            ("precision", self.precision, PRECISIONS),
-        ):
-            if asked not in known:
-                raise MethodError(f"There is no {what} {asked}; choose one of {', '.join(known)}.")
+        check_names(self.engine, self.precision, GENERATE)
         if not 0 < self.skip_above <= 1:
             raise MethodError(f"skip-above is a probability, not {self.skip_above:g}; give one above 0, such as 0.99.")
         if self.n_best > self.beam:

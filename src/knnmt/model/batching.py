@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-TOKENS_PER_BATCH = {"cpu": 1024, "cuda": 4096}  # beyond it a CPU gains nothing and pads more
+TOKENS_PER_BATCH = 4096
+TOKENS_PER_CPU_BATCH = 1024  # with more a CPU gains nothing and pads more
 
 
 def batches_by_tokens(
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]] | None = None,
-    budget: int = 4096,
+    budget: int = TOKENS_PER_BATCH,
     rows: int | None = None,
 ) -> list[NDArray[np.int64]]:
     """Indices of the sentences of each batch, longest batch first.

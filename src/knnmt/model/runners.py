@@ -25,9 +25,7 @@ def make_runner(
         work: `steps` to translate, `passes` for whole targets
         made_with: the precision of the store in use
     """
-    for what, asked, choices in (("engine", engine, ENGINES), ("precision", precision, PRECISIONS)):
-        if asked not in choices:
-            raise ModelError(f"There is no {what} {asked}; choose one of {', '.join(choices)}.")
+    check_names(engine, precision)
     trouble = _trouble(model)
     if engine == "torch" or (engine == "auto" and trouble):
         if precision == "int8":
@@ -43,6 +41,13 @@ def make_runner(
         must = engine == "onnx" or precision == "int8"
         known[wanted] = TorchRunner(model) if wanted[0] == "torch" else _onnx(model, *wanted[1:], must=must)
     return known[wanted]
+
+
+def check_names(engine: str, precision: str, *more: str) -> None:
+    """Refuse an engine or a precision that does not exist; `more` are engines of the caller's own."""
+    for what, asked, choices in (("engine", engine, (*ENGINES, *more)), ("precision", precision, PRECISIONS)):
+        if asked not in choices:
+            raise ModelError(f"There is no {what} {asked}; choose one of {', '.join(choices)}.")
 
 
 def _trouble(model: TranslationModel) -> str | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from knnmt.errors import ModelError
-from knnmt.model.batching import TOKENS_PER_BATCH, batches_by_tokens
+from knnmt.model.batching import TOKENS_PER_BATCH, TOKENS_PER_CPU_BATCH, batches_by_tokens
 from knnmt.model.fingerprint import model_fingerprint, tokenizer_fingerprint
 from knnmt.model.loading import load_pretrained
 from knnmt.model.tap import Tap
@@ -168,7 +168,7 @@ class TranslationModel:
         self, sources: Sequence[list[int]], targets: Sequence[list[int]], budget: int | None = None
     ) -> Iterator[States]:
         """Teacher-forced states of all sentences, in batches of like length."""
-        budget = budget or TOKENS_PER_BATCH.get(self.device.type, 4096)
+        budget = budget or (TOKENS_PER_CPU_BATCH if self.device.type == "cpu" else TOKENS_PER_BATCH)
         for batch in batches_by_tokens(sources, targets, budget):
             yield self.teacher_forced([sources[i] for i in batch], [targets[i] for i in batch], batch)
 
