@@ -46,7 +46,7 @@ def test_a_mix_of_formats_in_one_corpus(write: Write) -> None:
     ]
     assert list(corpus) == expected
     assert list(corpus) == expected, "a corpus can be read again"
-    assert (corpus.scan().pairs, corpus.scan().skipped) == (6, 0)
+    assert (corpus.scan().pairs, corpus.scan().left_out) == (6, {})
 
 
 def test_the_origin_given_wins_over_the_files_name_only(write: Write) -> None:
@@ -58,14 +58,14 @@ def test_pairs_with_an_empty_side_are_skipped_and_counted(write: Write) -> None:
     paths = [write("a.de", "eins\n \n\nvier\nfünf\n"), write("a.en", "one\ntwo\n\n\u3000\nfive\n")]
     assert [(pair.source, pair.line) for pair in Corpus(paths)] == [("eins", 1), ("fünf", 5)]
     summary = Corpus(paths).scan()
-    assert (summary.pairs, summary.skipped) == (2, 3)
+    assert (summary.pairs, summary.left_out) == (2, {"empty": 3})
 
 
 def test_limit_counts_lines_over_all_files(write: Write) -> None:
     paths = [write("a.de", "eins\n\ndrei\n"), write("a.en", "one\ntwo\nthree\n"), write("m.tsv", "x\ty\nbad line\n")]
     assert [pair.source for pair in Corpus(paths, limit=4)] == ["eins", "drei", "x"]
     summary = Corpus(paths, limit=4).scan()
-    assert (summary.pairs, summary.skipped) == (3, 1)
+    assert (summary.pairs, summary.left_out) == (3, {"empty": 1})
     assert [pair.source for pair in Corpus(paths, limit=2)] == ["eins"]
     for limit in (0, -1):
         with pytest.raises(CorpusError, match=f"limit of {limit} lines"):
@@ -114,8 +114,9 @@ def test_the_digest_depends_on_all_that_is_read(write: Write) -> None:
         ([], "No corpus was given"),
         (["gone.tsv"], r"gone\.tsv does not exist"),
         (["a.de", "gone.en"], r"gone\.en does not exist"),
-        (["folder"], "folder is a directory"),
-        (["a.de", "folder"], "folder is a directory"),
+        (["folder"], r"folder holds no message catalogue \(\.po, \.mo\): name the corpus files in it"),
+        (["a.de", "folder"], r"a\.de is plain text without a partner"),
+        (["gone.whl"], r"gone\.whl does not exist"),
         (["socket", "a.en"], "socket is not a regular file"),
         (["a.de"], r"a\.de is plain text without a partner"),
         (["a.de", "a.en", "a.de"], r"a\.de is plain text without a partner"),

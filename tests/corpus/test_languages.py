@@ -1,6 +1,6 @@
 import pytest
 
-from knnmt.corpus.languages import find_language
+from knnmt.corpus.languages import find_language, nearest_language
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,21 @@ from knnmt.corpus.languages import find_language
 )
 def test_names_of_one_language_match(wanted: str, names: tuple[str, ...], found: str | None) -> None:
     assert find_language(wanted, names) == found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names", "found"),
+    [
+        ("de", ("en", "de_AT", "de"), "de"),
+        ("de", ("de_AT", "de_DE"), "de_DE"),
+        ("de", ("de-CH",), "de-CH"),
+        ("de_AT", ("de_DE", "de_AT"), "de_AT"),
+        ("deu_Latn", ("de_Informal", "de"), "de"),
+        ("pt", ("pt_PT", "pt_BR"), "pt_BR"),
+        ("zh", ("zh_Hant", "zh_Hans"), "zh_Hans"),
+        ("gl", ("es", "pt"), None),
+        ("de", (), None),
+    ],
+)
+def test_of_a_languages_variants_the_nearest(wanted: str, names: tuple[str, ...], found: str | None) -> None:
+    assert nearest_language(wanted, names) == found

@@ -90,7 +90,7 @@ def test_a_build_gives_what_sentence_by_sentence_gives(
     counts = count_sentences(monkeypatch)
     report = build_with_report(tmp_path / "store", paths, model, engine=engine, precision=precision)
     assert (report.store.model.engine, report.store.model.precision) == (engine, precision.replace("auto", "float32"))
-    assert (report.too_long, report.empty, report.known, report.resumed) == (2, 2, 0, 0)
+    assert (report.too_long, report.left_out, report.known, report.resumed) == (2, {"empty": 2}, 0, 0)
     assert report.sentences == report.store.sentences == sum(counts) == 30
     assert len(counts) > 3, "several blocks"
 
@@ -172,7 +172,7 @@ def test_a_killed_build_is_taken_up(
     assert sum(counts) == whole.sentences - finished < whole.sentences, "finished blocks do not go through again"
     assert report.store.manifest.segments == whole.store.manifest.segments
     assert report.resumed > 0
-    figures = [(r.pairs, r.sentences, r.too_long, r.empty, r.known) for r in (whole, report)]
+    figures = [(r.pairs, r.sentences, r.too_long, r.left_out, r.known) for r in (whole, report)]
     assert figures[0] == figures[1]
     assert report.too_long == 2
     assert report.known == (3 if adding else 0)

@@ -63,8 +63,9 @@ def build(
         "sentences": report.sentences,
         "resumed": report.resumed,
         "too_long": report.too_long,
-        "empty": report.empty,
         "known": report.known,
+        "empty": 0,
+        **report.left_out,
     }
     if as_json:
         print_json({"added": added, "store": info(report.store)})
@@ -76,7 +77,8 @@ def build(
     facts(rows)
     for count, what in (
         (report.too_long, "sentence pairs are longer than the model takes and were left out"),
-        (report.empty, "lines have an empty side and were left out"),
+        (report.left_out.get("empty", 0), "lines have an empty side and were left out"),
+        *((count, f"entries are {why} and were left out") for why, count in report.left_out.items() if why != "empty"),
         (report.known, "sentence pairs were in the store already and are now there again"),
     ):
         if count:

@@ -25,7 +25,7 @@ def fit(
         list[Path] | None,
         typer.Argument(
             metavar="CORPUS",
-            help="Dev pairs that are not in the store: plain text files in pairs, source first; .tsv or .jsonl alone. "
+            help="Dev pairs that are not in the store: plain text files in pairs, source first; .tsv, .tmx, … alone. "
             "None: the memory trains itself, on sentences drawn from the store.",
             **_HIDE,
         ),

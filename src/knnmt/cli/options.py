@@ -10,7 +10,8 @@ Corpus = Annotated[
     list[Path],
     typer.Argument(
         metavar="CORPUS...",
-        help="Plain text files in pairs, source first (dev.{de,en} in a shell); .tsv or .jsonl alone; .gz of any.",
+        help="Plain text files in pairs, source first (dev.{de,en} in a shell); .tsv, .jsonl, .tmx, .po or .mo alone; "
+        ".gz of any; a directory or wheel of catalogues.",
         show_default=False,
     ),
 ]

@@ -1,12 +1,14 @@
 """A corpus: sentence pairs streamed from files of any format and size."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 
+from knnmt.corpus.archives import catalogues_in, holds_catalogues
 from knnmt.corpus.formats import PLAIN_TEXT, Format, format_of
 from knnmt.corpus.pair import Pair, Part
 from knnmt.errors import CorpusError
@@ -14,7 +16,7 @@ from knnmt.errors import CorpusError
 
 @dataclass(frozen=True, slots=True)
 class CorpusSummary:
-    """What a scan found: `pairs` have text on both sides, `skipped` have an empty side.
+    """What a scan found: `pairs` that can be used, and by reason (empty, fuzzy, …) how many were `left_out`.
 
     `digest` depends on formats, texts, line numbers and the origins that the corpus or the caller
     gives, not on where the files lie or whether they are compressed.
@@ -22,17 +24,18 @@ class CorpusSummary:
 
     digest: str
     pairs: int
-    skipped: int
+    left_out: dict[str, int]
 
 
 class Corpus:
     """Sentence pairs of one or more files, read anew each time it is iterated over.
 
     Args:
-        paths: Plain text files in pairs, source first; `.tsv` and `.jsonl` stand alone; `.gz` of each.
-        languages: Of source and target, for files that name their texts by language.
+        paths: Plain text files in pairs, source first; `.tsv`, `.jsonl`, `.tmx`, `.po`, `.mo` stand alone; `.gz` of
+            each. A directory, wheel or zip archive stands for the message catalogues in it.
+        languages: Of source and target, for files that name their texts by language or have no direction.
         origin: Stands in place of the file's name for pairs that bring no origin of their own.
-        limit: Read only so many lines, those with an empty side counted; what follows is not looked at.
+        limit: Read only so many lines, those left out counted; what follows is not looked at.
 
     Example:
         corpus = Corpus(["train.de", "train.en", "memory.tsv"])
@@ -59,23 +62,24 @@ class Corpus:
     def scan(self) -> CorpusSummary:
         """Read everything once, check it, count it; raises CorpusError for what iterating would stumble over."""
         digest = blake2b(digest_size=16)
-        pairs = skipped = 0
+        pairs = 0
+        left_out: Counter[str] = Counter()
         for format, pair in self._lines(name_files=False):
             texts = (pair.source, pair.target, pair.origin)
             lengths = " ".join(str(len(text)) for text in texts)  # so that no two corpora write the same bytes
-            digest.update(f"{format.name} {pair.line} {lengths}\n{''.join(texts)}".encode())
-            if _is_empty(pair):
-                skipped += 1
+            digest.update(f"{format.name} {pair.line} {lengths}{pair.unfit}\n{''.join(texts)}".encode())
+            if reason := _unfit(pair):
+                left_out[reason] += 1
             else:
                 pairs += 1
         if not pairs:
             raise CorpusError(
                 f"There is no sentence pair in {', '.join(self.paths)}: give lines with text on both sides."
             )
-        return CorpusSummary(digest.hexdigest(), pairs, skipped)
+        return CorpusSummary(digest.hexdigest(), pairs, dict(left_out))
 
     def __iter__(self) -> Iterator[Pair]:
-        return (pair for _, pair in self._lines(name_files=True) if not _is_empty(pair))
+        return (pair for _, pair in self._lines(name_files=True) if not _unfit(pair))
 
     def _lines(self, name_files: bool) -> Iterator[tuple[Format, Pair]]:
         """Every line with its format; without `name_files` a file's name is nobody's origin."""
@@ -85,14 +89,18 @@ class Corpus:
     def _parts(self, name_files: bool) -> list[tuple[Format, Part]]:
         if not self.paths:
             raise CorpusError("No corpus was given: name its files.")
-        parts = []
+        parts: list[tuple[Format, Part]] = []
         names = iter(self.paths)
         for name in names:
+            if holds_catalogues(Path(name)):
+                _checked(name)
+                parts += self._catalogues(name, name_files)
+                continue
             files = [_checked(name)]
             format = format_of(files[0])
             if format is PLAIN_TEXT:
                 partner = next(names, None)
-                if partner is None or format_of(Path(partner)) is not PLAIN_TEXT:
+                if partner is None or holds_catalogues(Path(partner)) or format_of(Path(partner)) is not PLAIN_TEXT:
                     raise CorpusError(
                         f"{name} is plain text without a partner: "
                         "give the source file and after it the target file, as in train.de train.en."
@@ -102,17 +110,21 @@ class Corpus:
             parts.append((format, Part(tuple(files), origin, self.languages)))
         return parts
 
+    def _catalogues(self, name: str, name_files: bool) -> Iterator[tuple[Format, Part]]:
+        """Each catalogue in a directory or archive, which names the pairs' origin too."""
+        for member, file in catalogues_in(Path(name), self.languages):
+            origin = self.origin or (f"{name}/{member}" if name_files else "")
+            yield format_of(PurePath(member)), Part((file,), origin, self.languages)
+
 
 def _checked(name: str) -> Path:
     path = Path(name)
-    if path.is_dir():
-        raise CorpusError(f"{name} is a directory: name the corpus files in it.")
     if not path.exists():
         raise CorpusError(f"{name} does not exist: check the name of the corpus file.")
-    if not path.is_file():
+    if not (path.is_file() or path.is_dir()):
         raise CorpusError(f"{name} is not a regular file: save it as one first, for it is read more than once.")
     return path
 
 
-def _is_empty(pair: Pair) -> bool:
-    return not (pair.source.strip() and pair.target.strip())
+def _unfit(pair: Pair) -> str:
+    return pair.unfit or ("" if pair.source.strip() and pair.target.strip() else "empty")

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from langcodes import Language
+from langcodes import Language, closest_supported_match, tag_is_valid
 from langcodes.tag_parser import LanguageTagError
 
 
@@ -25,3 +25,16 @@ def language_of(code: str) -> str:
         return str(Language.get(code).prefer_macrolanguage().language)
     except LanguageTagError:
         return code.casefold()
+
+
+def is_language(name: str) -> bool:
+    """Whether it is a code that stands for a language."""
+    return tag_is_valid(name)
+
+
+@lru_cache(maxsize=1024)
+def nearest_language(wanted: str, names: tuple[str, ...]) -> str | None:
+    """The one of `names` that is the wanted language, in the variant nearest to it: of de_AT and de_DE, for de the
+    second; None where all are other languages."""
+    fitting = [name for name in names if language_of(name) == language_of(wanted)]
+    return closest_supported_match(wanted, fitting) or next(iter(fitting), None)

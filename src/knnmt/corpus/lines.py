@@ -4,8 +4,9 @@ import codecs
 import gzip
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
+from importlib.resources.abc import Traversable
 from typing import BinaryIO, cast
 
 from knnmt.errors import CorpusError
@@ -13,10 +14,10 @@ from knnmt.errors import CorpusError
 LONGEST_LINE = 1 << 24  # bytes: a binary file may have no line end at all, and must not fill the memory
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Traversable) -> Iterator[str]:
     """Lines end at \\n, with or without \\r before it, and nowhere else; a byte order mark is dropped."""
     try:
-        with _open(path) as file:
+        with open_file(path) as file:
             for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), start=1):
                 if len(line) == LONGEST_LINE:
                     raise CorpusError(
@@ -36,13 +37,18 @@ def read_lines(path: Path) -> Iterator[str]:
         raise CorpusError(f"{path} cannot be read ({error.strerror}): check the file and its rights.") from error
 
 
-def _open(path: Path) -> BinaryIO:
-    if path.suffix.lower() == ".gz":
-        return cast(BinaryIO, gzip.open(path))
-    return path.open("rb")
+@contextmanager
+def open_file(path: Traversable) -> Iterator[BinaryIO]:
+    """Its bytes, unpacked if it is a .gz."""
+    with path.open("rb") as file:
+        if not path.name.lower().endswith(".gz"):
+            yield cast(BinaryIO, file)
+            return
+        with gzip.open(file) as unpacked:
+            yield cast(BinaryIO, unpacked)
 
 
-def _decode(line: bytes, path: Path, number: int) -> str:
+def _decode(line: bytes, path: Traversable, number: int) -> str:
     try:
         return line.removesuffix(b"\n").removesuffix(b"\r").decode()
     except UnicodeDecodeError as error:

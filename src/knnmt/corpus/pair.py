@@ -2,17 +2,23 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.resources.abc import Traversable
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sentence and its translation; `line` counts from 1 within the file."""
+    """A sentence and its translation.
+
+    Attributes:
+        line: counts from 1 within the file; the unit's or entry's number in files that have no lines
+        unfit: in a word, why it must not be used; empty for a good pair
+    """
 
     source: str
     target: str
     origin: str
     line: int
+    unfit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +26,10 @@ class Part:
     """The file of a corpus (two where source and target stand apart) that one call of a reader reads.
 
     `origin` is for pairs that bring none of their own; `languages` are those of source and target.
+    A file may lie in a wheel or zip archive.
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[Traversable, ...]
     origin: str
     languages: tuple[str, str] | None
 

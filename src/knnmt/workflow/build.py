@@ -36,7 +36,7 @@ class BuildReport:
         pairs, sentences: added
         resumed: pairs that a killed build had left behind, ready
         too_long: sentences left out because they are longer than the model takes
-        empty: lines left out because a side of them is empty
+        left_out: lines or entries by why they were left out: empty, fuzzy, obsolete, untranslated
         known: sentence pairs that were in the store already, and are now there again
     """
 
@@ -45,7 +45,7 @@ class BuildReport:
     sentences: int
     resumed: int
     too_long: int
-    empty: int
+    left_out: dict[str, int]
     known: int
 
 
@@ -122,7 +122,7 @@ def build_with_report(
             store=writer.commit(plan, index=place),
             resumed=resumed,
             too_long=counts["too_long"],
-            empty=summary.skipped,
+            left_out=summary.left_out,
             known=counts["known"],
         )
 

@@ -1,0 +1,172 @@
+import gzip
+from pathlib import Path
+
+import polib
+import pytest
+
+from knnmt.corpus.catalogue import read_catalogue
+from knnmt.corpus.pair import Pair, Part
+from knnmt.errors import CorpusError
+
+HEADER = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n{}\n'
+GERMAN = '"Language: de\\n"\n"Plural-Forms: nplurals=2; plural=n != 1;\\n"\n'
+ENTRIES = """
+msgid "Cancel order"
+msgstr "Bestellung stornieren"
+
+#, python-format
+msgctxt "button"
+msgid ""
+"Two lines,\\n"
+"  one \\"sentence\\"."
+msgstr "Zwei Zeilen,\\nein\\u00a0Satz."
+
+#, fuzzy
+msgid "Guess"
+msgstr "Geraten"
+
+msgid "Not yet"
+msgstr ""
+
+msgid "%d ticket"
+msgid_plural "%d tickets"
+msgstr[0] "%d Karte"
+msgstr[1] "%d Karten"
+
+#~ msgid "Old"
+#~ msgstr "Alt"
+""".replace("\\u00a0", "\u00a0")
+
+
+def write(path: Path, entries: str = ENTRIES, header: str = GERMAN) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = HEADER.format(header) + entries
+    if path.suffix == ".mo":
+        polib.pofile(text).save_as_mofile(str(path))
+    else:
+        path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def read(path: Path, languages: tuple[str, str] | None = ("de", "en")) -> list[Pair]:
+    return list(read_catalogue(Part((path,), "shop", languages)))
+
+
+def texts(pairs: list[Pair]) -> list[tuple[str, str]]:
+    return [(pair.source, pair.target) for pair in pairs if not pair.unfit]
+
+
+@pytest.mark.parametrize("name", ["shop.po", "shop.po.gz"])
+def test_entries_are_turned_to_the_models_direction(tmp_path: Path, name: str) -> None:
+    pairs = read(write(tmp_path / name))
+    assert texts(pairs) == [
+        ("Bestellung stornieren", "Cancel order"),
+        ("Zwei Zeilen, ein\u00a0Satz.", 'Two lines, one "sentence".'),
+        ("%d Karte", "%d ticket"),
+        ("%d Karten", "%d tickets"),
+    ]
+    assert [(pair.line, pair.unfit) for pair in pairs] == [
+        (8, ""),
+        (11, ""),
+        (18, "fuzzy"),
+        (22, "untranslated"),
+        (25, ""),
+        (25, ""),
+        (30, "obsolete"),
+    ]
+    assert {pair.origin for pair in pairs} == {"shop"}
+    there = texts(read(tmp_path / name, ("en", "de")))
+    assert there == [(target, source) for source, target in texts(pairs)]
+
+
+def test_compiled_catalogues_hold_the_same(tmp_path: Path) -> None:
+    pairs = read(write(tmp_path / "shop.mo"))
+    assert sorted(texts(pairs)) == sorted(texts(read(write(tmp_path / "shop.po"))))
+    assert [pair.line for pair in pairs] == [1, 1, 2, 3], "entries are numbered where there are no lines"
+
+
+@pytest.mark.parametrize(
+    ("header", "forms", "expected"),
+    [
+        ("nplurals=1; plural=0;", ["%d枚"], [("%d枚", "%d tickets")]),
+        ("nplurals=2; plural=n > 1;", ["a", "b"], [("a", "%d ticket"), ("b", "%d tickets")]),
+        (
+            "nplurals=3; plural=(n==0 ? 0 : n==1 ? 1 : 2);",
+            ["zero", "one", "many"],
+            [("zero", "%d tickets"), ("one", "%d ticket"), ("many", "%d tickets")],
+        ),
+        ("nplurals=2; plural=what(n);", ["a", "b"], [("a", "%d ticket"), ("b", "%d tickets")]),
+        ("", ["a", "b"], [("a", "%d ticket"), ("b", "%d tickets")]),
+    ],
+)
+def test_the_form_for_one_thing_goes_with_the_singular(
+    tmp_path: Path, header: str, forms: list[str], expected: list[tuple[str, str]]
+) -> None:
+    entry = 'msgid "%d ticket"\nmsgid_plural "%d tickets"\n'
+    entry += "".join(f'msgstr[{index}] "{form}"\n' for index, form in enumerate(forms))
+    path = write(tmp_path / "a.po", entry, f'"Language: ja\\n"\n"Plural-Forms: {header}\\n"\n')
+    assert texts(read(path, ("ja", "en"))) == expected
+
+
+ONE = 'msgid "yes"\nmsgstr "ja"\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "languages"),
+    [
+        ("shop.po", '"Language: de_DE\\n"\n', ("deu_Latn", "eng_Latn")),
+        ("de/LC_MESSAGES/shop.po", "", ("de", "en")),
+        ("de/LC_MESSAGES/shop.po", '"Language: en\\n"\n', ("de", "en")),
+        ("po/de.po", "", ("de", "en")),
+        ("po/de_AT.mo", "", ("de", "en")),
+        ("shop.po", '"Language: de\\n"\n"X-Source-Language: sv\\n"\n', ("de", "sv")),
+    ],
+)
+def test_the_language_is_said_by_directory_header_or_name(
+    tmp_path: Path, name: str, header: str, languages: tuple[str, str]
+) -> None:
+    assert texts(read(write(tmp_path / name, ONE, header), languages)) == [("ja", "yes")]
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "languages", "sentence"),
+    [
+        ("shop.po", GERMAN, ("fr", "en"), r"shop\.po translates en into de, but the model fr into en"),
+        ("shop.po", GERMAN, None, "may be read in either direction.*--source-lang"),
+        ("shop.po", "", ("de", "en"), "does not say its language: add a Language line"),
+        ("app.po", "", ("app", "en"), "does not say its language"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    tmp_path: Path, name: str, header: str, languages: tuple[str, str] | None, sentence: str
+) -> None:
+    with pytest.raises(CorpusError, match=sentence):
+        read(write(tmp_path / name, ONE, header), languages)
+
+
+def test_other_encodings_are_read_as_the_header_says(tmp_path: Path) -> None:
+    header = HEADER.replace("UTF-8", "ISO-8859-1").format(GERMAN)
+    path = tmp_path / "old.po"
+    path.write_bytes((header + 'msgid "door"\nmsgstr "Tür"\n').replace("\n", "\r\n").encode("latin-1"))
+    assert texts(read(path)) == [("Tür", "door")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.po", b'msgid "a"b"\nmsgstr "b"\n'),
+        ("a.po", b"just some text\nof no catalogue\n"),
+        ("a.po", 'msgid "a"\nmsgstr "ä"\n'.encode("latin-1")),
+        ("a.po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=klingon\\n"\n'),
+        ("a.po.gz", b"not gzip"),
+        ("a.mo", b""),
+        ("a.mo", b"\xde\x12\x04\x95\x00"),
+        ("a.mo", b"\xde\x12\x04\x95" + b"\x00\x00\x00\x00" + b"\xff" * 20),
+        ("a.mo", b"something else entirely"),
+    ],
+)
+def test_what_is_no_catalogue_is_told(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(CorpusError, match=r"a\.\w+(\.gz)? is no catalogue that can be read \(.+\): check it"):
+        read(path)

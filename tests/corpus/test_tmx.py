@@ -1,0 +1,118 @@
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from knnmt.corpus import Corpus
+from knnmt.corpus.pair import Pair, Part
+from knnmt.corpus.tmx import read_tmx
+from knnmt.errors import CorpusError
+
+HEAD = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
+    '<tmx version="1.4"><header srclang="en-US" segtype="sentence" datatype="xml"/><body>\n'
+)
+TAIL = "</body></tmx>\n"
+
+
+def unit(**texts: str) -> str:
+    variants = "".join(
+        f'<tuv xml:lang="{language.replace("_", "-")}"><seg>{text}</seg></tuv>' for language, text in texts.items()
+    )
+    return f'<tu tuid="x"><prop type="x">ignored</prop>{variants}</tu>\n'
+
+
+def read(directory: Path, body: str, languages: tuple[str, str] | None = ("de", "en")) -> list[Pair]:
+    path = directory / "memory.tmx"
+    path.write_text(HEAD + body + TAIL, encoding="utf-8")
+    return list(read_tmx(Part((path,), "memory", languages)))
+
+
+def test_a_pair_for_each_unit_in_the_models_direction(tmp_path: Path) -> None:
+    body = unit(en_US="Turn it off.", de_DE="Schalten Sie es aus.") + unit(en="door", fr="porte", de="Tür")
+    body += unit(en="only English") + unit(en="empty", de="") + unit()
+    assert read(tmp_path, body) == [
+        Pair("Schalten Sie es aus.", "Turn it off.", "memory", 1),
+        Pair("Tür", "door", "memory", 2),
+        Pair("", "only English", "memory", 3, "untranslated"),
+        Pair("", "empty", "memory", 4, "untranslated"),
+        Pair("", "", "memory", 5, "untranslated"),
+    ]
+    assert read(tmp_path, body, ("eng_Latn", "fra_Latn"))[1] == Pair("door", "porte", "memory", 2)
+    summary = Corpus([tmp_path / "memory.tmx"], languages=("de", "en")).scan()
+    assert (summary.pairs, summary.left_out) == (2, {"untranslated": 3})
+
+
+def test_of_variants_the_nearest(tmp_path: Path) -> None:
+    body = unit(de_AT="Jänner", de_DE="Januar", en_GB="January", en_US="Jan.")
+    assert [(pair.source, pair.target) for pair in read(tmp_path, body)] == [("Januar", "Jan.")]
+    assert [(pair.source, pair.target) for pair in read(tmp_path, body, ("de_AT", "en_GB"))] == [("Jänner", "January")]
+
+
+def test_codes_are_left_out_and_highlighted_text_is_not(tmp_path: Path) -> None:
+    segment = (
+        "Press <bpt i='1'>&lt;b&gt;</bpt>Start<ept i='1'>&lt;/b&gt;</ept> <hi>now <ph>{0}</ph>or</hi> never"
+        "<it pos='begin'>x</it>.<!-- a comment -->\n  <ut>\\par</ut>It's &amp; ends. "
+    )
+    [pair] = read(tmp_path, unit(en=segment, de="x"))
+    assert pair.target == "Press Start now or never. It's & ends."
+
+
+@pytest.mark.parametrize(("encoding", "name"), [("utf-16", "m.tmx"), ("utf-8-sig", "m.tmx"), ("utf-8", "m.tmx.gz")])
+def test_what_tools_export(tmp_path: Path, encoding: str, name: str) -> None:
+    text = (HEAD.replace("UTF-8", encoding.removesuffix("-sig")) + unit(en="door", de="Tür") + TAIL).encode(encoding)
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    assert [(pair.source, pair.target) for pair in Corpus([path], languages=("de", "en"))] == [("Tür", "door")]
+
+
+def test_older_memories_say_lang(tmp_path: Path) -> None:
+    body = unit(EN="door", DE="Tür").replace("xml:lang", "lang")
+    assert [(pair.source, pair.target) for pair in read(tmp_path, body)] == [("Tür", "door")]
+
+
+@pytest.mark.parametrize(
+    ("body", "languages", "sentence"),
+    [
+        (unit(en="a", fr="b"), ("de", "en"), r"no unit in both de and en \(its languages: en, fr\): give"),
+        ("", ("de", "en"), r"no unit in both de and en \(its languages: none\)"),
+        (unit(en="a", de="b"), None, r"names its languages.*--source-lang"),
+        (unit(en="a", de="b") + "<tu>", ("de", "en"), r"is not well-formed XML \(.+line 5.*\): export it again"),
+    ],
+)
+def test_what_cannot_be_read_is_told(
+    tmp_path: Path, body: str, languages: tuple[str, str] | None, sentence: str
+) -> None:
+    with pytest.raises(CorpusError, match=rf"memory\.tmx .*{sentence}"):
+        read(tmp_path, body, languages)
+
+
+def test_nothing_outside_the_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    path = tmp_path / "evil.tmx"
+    doctype = f'<!DOCTYPE tmx [<!ENTITY out SYSTEM "file://{tmp_path}/secret"><!ENTITY lol "lollol">]>'
+    text = HEAD.replace('<!DOCTYPE tmx SYSTEM "tmx14.dtd">', doctype) + unit(en="a &out; b &lol; c", de="x") + TAIL
+    path.write_text(text)
+    [pair] = Corpus([path], languages=("de", "en"))
+    assert pair.target == "a b c"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for the memory used")
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    def peak(units: int) -> int:
+        """Of a process of its own, in kB: what lxml allocates Python does not see."""
+        path = tmp_path / f"{units}.tmx"
+        path.write_text(HEAD + unit(en="A sentence of middling length.", de="Ein Satz.") * units + TAIL)
+        program = (
+            "import re, sys; from knnmt.corpus import Corpus\n"
+            "print(sum(1 for _ in Corpus(sys.argv[1:], languages=('de', 'en'))))\n"
+            "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
+        )
+        result = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+        read, highest = map(int, result.stdout.split())
+        assert read == units
+        return highest
+
+    assert peak(60_000) < peak(1000) + 10_000
