@@ -48,6 +48,11 @@ def test_the_form_that_programs_rely_on(fitted: Store, model: TranslationModel, 
     assert 0 < vanilla["gold_in_k"] <= value["systems"]["wide"]["gold_in_k"] <= 1
     assert 0 < vanilla["mean_lambda"] < 1
     assert vanilla["nll"] != base["nll"]
+    assert base["lambda_by_confidence"] == []
+    curve = vanilla["lambda_by_confidence"]
+    assert [point["confidence"] for point in curve if point["retrieved"]][-1] == [0.8, 1.0]
+    means = [point["mean_lambda"] for point in curve if point["positions"]]
+    assert means == pytest.approx([vanilla["mean_lambda"]] * len(means)), "λ of vanilla is the same everywhere"
     significance = value["significance"]
     assert significance.pop("baseline") == "base"
     assert set(significance) == {"vanilla", "wide"}

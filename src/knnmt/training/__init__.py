@@ -2,6 +2,7 @@
 
 from knnmt.training.collect import collect_features, collect_stored
 from knnmt.training.features import Features, take
+from knnmt.training.lambda_curve import LambdaPoint, lambda_curve
 from knnmt.training.perturbation import ClosedForm, Noise
 from knnmt.training.read_back import ReadBack, check_projectable
 from knnmt.training.recipe import Recipe
@@ -10,6 +11,7 @@ from knnmt.training.trainer import Training, Validation, train
 __all__ = [
     "ClosedForm",
     "Features",
+    "LambdaPoint",
     "Noise",
     "ReadBack",
     "Recipe",
@@ -18,6 +20,7 @@ __all__ = [
     "check_projectable",
     "collect_features",
     "collect_stored",
+    "lambda_curve",
     "take",
     "train",
 ]

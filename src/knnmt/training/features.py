@@ -1,5 +1,6 @@
 """What combiners are fitted and judged by, kept in memory: the model and the search are not run again."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from knnmt.combiner import Combiner, Observation, mixture_log_p
+from knnmt.combiner import Combination, Combiner, Observation, mixture_log_p
 
 _ROWS = 65_536  # rows a combiner judges at once
 
@@ -64,14 +65,18 @@ class Features:
     def judge(self, combiner: Combiner) -> tuple[float, float]:
         """NLL of the mixture and mean λ."""
         nll = lam = 0.0
-        for start in range(0, len(self), _ROWS):
-            rows = slice(start, start + _ROWS)
-            seen = take(self.observation, rows, combiner.k, combiner.top)
-            answer = combiner.combine(seen)
+        for rows, seen, answer in self.combined(combiner):
             log_p = mixture_log_p(answer, seen.values, self.tokens[rows], self.log_p[rows])
             nll -= float(log_p.double().sum())
             lam += float(answer.lam.double().sum())
         return nll / len(self), lam / len(self)
+
+    def combined(self, combiner: Combiner) -> Iterator[tuple[slice, Observation, Combination]]:
+        """What a combiner answers, some rows at a time."""
+        for start in range(0, len(self), _ROWS):
+            rows = slice(start, start + _ROWS)
+            seen = take(self.observation, rows, combiner.k, combiner.top)
+            yield rows, seen, combiner.combine(seen)
 
 
 def take(observation: Observation, rows: Rows, k: int, top: int = 0) -> Observation:

@@ -13,7 +13,7 @@ from knnmt.decoding import Settings, Translator
 from knnmt.errors import EvaluationError
 from knnmt.evaluation import Scores, comet_scores, find_comet, score_systems
 from knnmt.model import TranslationModel
-from knnmt.training import Features, collect_features
+from knnmt.training import Features, LambdaPoint, collect_features, lambda_curve
 from knnmt.workflow.session import Session
 
 
@@ -23,6 +23,7 @@ class Run:
 
     Attributes:
         gold_in_k, mean_lambda: None for the base model, which looks at no neighbours
+        curve: λ by the model's confidence; empty for the base model
     """
 
     translations: list[str]
@@ -32,6 +33,7 @@ class Run:
     nll: float
     gold_in_k: float | None
     mean_lambda: float | None
+    curve: list[LambdaPoint]
     signature: str
 
 
@@ -83,6 +85,7 @@ class Evaluation:
             "gold_in_k": run.gold_in_k,
             "mean_lambda": run.mean_lambda,
             "nll": run.nll,
+            "lambda_by_confidence": [point.to_json() for point in run.curve],
         }
 
 
@@ -149,9 +152,11 @@ def _run(session: Session, name: str, features: Features, settings: Settings) ->
     translations = translator.run([pair.source for pair in session.pairs])
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     nll, gold_in_k, mean_lambda = features.base_nll, None, None
+    curve: list[LambdaPoint] = []
     if (memory := translator.engine.memory) is not None:
         nll, mean_lambda = features.judge(memory.combiner)
         gold_in_k = features.gold_in_k(memory.combiner.k)
+        curve = lambda_curve(features, memory.combiner)
     return Run(
         translations=[translation.text for translation in translations],
         sentences_per_second=len(translations) / wall,
@@ -160,6 +165,7 @@ def _run(session: Session, name: str, features: Features, settings: Settings) ->
         nll=nll,
         gold_in_k=gold_in_k,
         mean_lambda=mean_lambda,
+        curve=curve,
         signature=translator.signature,
     )
 
