@@ -16,16 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: setup
-	rm -rf .demo
-	$(BIN)/knnmt build .demo/espresso $(ESPRESSO)/memory.de $(ESPRESSO)/memory.en --model de-en-small
-	$(BIN)/knnmt fit .demo/espresso $(ESPRESSO)/dev.de $(ESPRESSO)/dev.en --method vanilla
-	$(BIN)/knnmt fit .demo/espresso $(ESPRESSO)/dev.de $(ESPRESSO)/dev.en --method adaptive
-	$(BIN)/knnmt fit .demo/espresso $(ESPRESSO)/dev.de $(ESPRESSO)/dev.en --method robust
-	$(BIN)/knnmt info .demo/espresso
-	$(BIN)/knnmt evaluate .demo/espresso $(ESPRESSO)/test.de $(ESPRESSO)/test.en --methods base,vanilla,adaptive,robust
-	head -n 5 $(ESPRESSO)/test.de
-	head -n 5 $(ESPRESSO)/test.de | $(BIN)/knnmt translate .demo/espresso --method base
-	head -n 5 $(ESPRESSO)/test.de | $(BIN)/knnmt translate .demo/espresso
+	$(BIN)/knnmt demo --out .demo
 
 test: setup
 	$(BIN)/ruff check .

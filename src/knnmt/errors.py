@@ -23,3 +23,7 @@ class MethodError(KnnmtError):
 
 class EvaluationError(KnnmtError):
     """An evaluation that cannot be carried out."""
+
+
+class DemoError(KnnmtError):
+    """A demo that cannot be shown here."""

@@ -22,7 +22,7 @@ BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHON
 
 
 def test_every_command_of_the_design_is_there() -> None:
-    assert COMMANDS == ["build", "fit", "translate", "evaluate", "info"]
+    assert COMMANDS == ["demo", "build", "fit", "translate", "evaluate", "info"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -30,8 +30,8 @@ def test_help_has_an_example(run: Run, monkeypatch: pytest.MonkeyPatch, command:
     monkeypatch.setenv("COLUMNS", "200")
     result = run(command, "--help")
     assert result.code == 0
-    assert re.search(rf"Examples?:\s+knnmt {command} memory", result.out)
-    assert "STORE" in result.out
+    assert re.search(rf"Examples?:\s+knnmt {command}\b", result.out)
+    assert ("STORE" in result.out) == (command != "demo")
 
 
 def test_version(run: Run) -> None:

@@ -12,13 +12,9 @@ def build(
     store: options.Store,
     corpus: options.Corpus,
     model: options.Model = None,
-    source_lang: Annotated[
-        str | None, typer.Option(help="For multilingual models, as they spell it.", show_default=False)
-    ] = None,
-    target_lang: Annotated[
-        str | None, typer.Option(help="For multilingual models, as they spell it.", show_default=False)
-    ] = None,
-    source_prefix: Annotated[str | None, typer.Option(help="Put before every source (T5).", show_default=False)] = None,
+    source_lang: options.SourceLang = None,
+    target_lang: options.TargetLang = None,
+    source_prefix: options.SourcePrefix = None,
     key_layer: Annotated[
         str | None, typer.Option(help="The state that is stored: output (default) or ffn_input.", show_default=False)
     ] = None,

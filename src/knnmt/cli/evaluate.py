@@ -1,15 +1,12 @@
 """`knnmt evaluate`"""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from knnmt.cli import options
-from knnmt.cli.console import note, out, print_json
-
-if TYPE_CHECKING:
-    from knnmt.workflow import Evaluation
+from knnmt.cli.console import print_json
+from knnmt.cli.evaluation_table import show_evaluation
 
 
 def evaluate(
@@ -75,37 +72,4 @@ def evaluate(
     if as_json:
         print_json(result.to_json())
     else:
-        _show(result)
-
-
-def _show(result: "Evaluation") -> None:
-    systems = result.to_json()["systems"]
-    columns = ["BLEU", "95% CI", "p", "BP", "chrF", "NLL", "gold in K", "mean λ", "tokens/s"]
-    columns += ["COMET"] * bool(result.comet) + ["BLEU unseen"] * (result.unseen is not None)
-    table = Table(title=f"{result.sentences:,} test sentences; p: paired bootstrap against {result.scores.baseline}")
-    table.add_column("system", style="bold")
-    for column in columns:
-        table.add_column(column, justify="right")
-    for name, system in systems.items():
-        p = result.scores.p_values.get(name)
-        cells = [
-            f"{system['bleu']:.2f}",
-            f"{system['bleu_ci'][0]:.1f}–{system['bleu_ci'][1]:.1f}",
-            f"{p.bleu_p:.3f}" if p else "",
-            f"{system['brevity_penalty']:.3f}",
-            f"{system['chrf']:.1f}",
-            f"{system['nll']:.3f}",
-            "" if system["gold_in_k"] is None else f"{system['gold_in_k']:.1%}",
-            "" if system["mean_lambda"] is None else f"{system['mean_lambda']:.2f}",
-            f"{system['tokens_per_second']:,.0f}",
-        ]
-        cells += [f"{result.comet[name]:.4f}"] if result.comet else []
-        cells += [f"{system['bleu_unseen']:.2f}"] if result.unseen else []
-        table.add_row(name, *cells)
-    out.print(table)
-    if result.leaked:
-        note(f"warning: {result.leaked:,} test sentences are in the store; “unseen” leaves them out.")
-    if result.skipped:
-        note(f"warning: {result.skipped:,} test sentences are longer than the model takes: cut, and not in NLL and λ.")
-    for signature in [*result.scores.signatures.values(), *(run.signature for run in result.runs.values())]:
-        out.print(signature, style="dim", markup=False, soft_wrap=True)
+        show_evaluation(result.to_json())

@@ -12,6 +12,7 @@ import typer
 from knnmt.allocator import tune_allocator
 from knnmt.cli.build import build
 from knnmt.cli.console import note
+from knnmt.cli.demo import demo
 from knnmt.cli.evaluate import evaluate
 from knnmt.cli.fit import fit
 from knnmt.cli.info import info
@@ -28,7 +29,7 @@ app = typer.Typer(
 )
 _INTERRUPTED = 130  # typer's exit code after Ctrl-C
 
-for command in (build, fit, translate, evaluate, info):
+for command in (demo, build, fit, translate, evaluate, info):
     app.command()(command)
 
 

@@ -42,3 +42,8 @@ SkipAbove = Annotated[
 InMemory = Annotated[bool, typer.Option("--in-memory", help="Hold the index in memory: slower to open, quicker.")]
 Precision = Annotated[str, typer.Option(help="float32, or int8, which only onnx knows; auto: the store's own.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences decoded together; changes speed, not translations.")]
+SourceLang = Annotated[
+    str | None, typer.Option(help="For models that do not say it, as they spell it.", show_default=False)
+]
+TargetLang = SourceLang
+SourcePrefix = Annotated[str | None, typer.Option(help="Put before every source (T5).", show_default=False)]

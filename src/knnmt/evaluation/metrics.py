@@ -48,6 +48,11 @@ def corpus_bleu(hypotheses: list[str], references: list[str]) -> float:
         return float(BLEU().corpus_score(hypotheses, [references]).score)
 
 
+def sentence_chrf(hypothesis: str, reference: str) -> float:
+    """Of one sentence, for choosing examples; BLEU says little of so few words."""
+    return float(CHRF().sentence_score(hypothesis, [reference]).score)
+
+
 def score_systems(
     hypotheses: Mapping[str, list[str]], references: list[str], baseline: str, resamples: int = 1000
 ) -> Scores:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from knnmt.cache import cache_directory
 from knnmt.model.onnx.export import GRAPHS, export
 from knnmt.model.onnx.quantise import quantise
 from knnmt.model.onnx.runner import OnnxRunner
@@ -65,13 +66,6 @@ def _is_writable(directory: Path) -> bool:
         stacklevel=5,
     )
     return False
-
-
-def cache_directory() -> Path:
-    """$KNNMT_CACHE, or where programs keep what can be made again."""
-    own = os.environ.get("KNNMT_CACHE")
-    usual = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(own) if own else Path(usual) / "knnmt"
 
 
 @torch.inference_mode()

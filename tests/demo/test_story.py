@@ -1,0 +1,178 @@
+"""The whole story with a tiny model and two small wheels, told at once, in pieces, and again."""
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knnmt.datastore import Store
+from knnmt.demo import Demo, story
+from knnmt.demo.wheels import Wheel
+from knnmt.errors import DemoError, KnnmtError
+from knnmt.training import Recipe
+from knnmt.workflow import fit
+
+QUICK = Recipe(updates=20, validate_from=10, validate_every=5)
+MakeDemo = Callable[..., Demo]
+
+
+@pytest.fixture
+def make_demo(
+    index: tuple[Wheel, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    family_directory: Callable[[str], Path],
+) -> MakeDemo:
+    monkeypatch.setattr(story, "fit", partial(fit, recipe=QUICK, decode_best=0))
+    model = str(family_directory("marian"))
+    return partial(Demo, tmp_path / "out", model, device="cpu", wheels=index)
+
+
+def tell(demo: Demo, until: str = "lesson") -> dict[str, Any]:
+    demo.open()
+    for chapter in demo.chapters:
+        demo.tell(chapter)
+        if chapter.name == until:
+            break
+    return demo.story
+
+
+def test_every_chapter_says_what_it_found(make_demo: MakeDemo) -> None:
+    demo = make_demo()
+    told = tell(demo)
+    assert told["download"] == [wheel.file for wheel in demo.wheels]
+    assert told["store"]["sentences"] == told["text"]["train"]
+    assert [method["name"] for method in told["methods"]] == ["vanilla", "adaptive", "robust"]
+    evaluation = told["evaluation"]
+    assert list(evaluation["systems"]) == ["base", "vanilla", "adaptive", "robust"]
+    assert evaluation["sentences"] == len(evaluation["sources"]) == told["text"]["test"]
+    assert evaluation["leaked"] == 0
+    explanation = told["explanation"]
+    assert explanation["translation"] == explanation["robust"] != explanation["base"]
+    assert all(len(token["neighbours"]) == 8 and token["nmt_top"] for token in explanation["tokens"])
+    lesson = told["lesson"]
+    assert lesson["source"] in evaluation["sources"]
+    assert Store.open(demo.store).sentences == told["text"]["train"] + 1
+    assert 0 < lesson["taught"] <= lesson["tokens"]
+    assert set(told["seconds"]) == {chapter.name for chapter in demo.chapters}
+    assert json.loads((demo.directory / "story.json").read_text()) == told
+
+
+@pytest.mark.parametrize("broken", ["build", "fit", "evaluate", "explain"])
+def test_interrupted_it_goes_on_from_what_is_there(
+    broken: str, make_demo: MakeDemo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second time a step is called, Ctrl-C is pressed when it is done and nothing is written down yet."""
+    calls: dict[str, int] = {"build": 0, "fit": 0, "evaluate": 0, "explain": 0}
+
+    def counted(name: str) -> Callable[..., Any]:
+        run = getattr(story, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            calls[name] += 1
+            result = run(*arguments, **options)
+            if name == broken and calls[name] == 1:
+                raise KeyboardInterrupt
+            return result
+
+        return call
+
+    for name in calls:
+        monkeypatch.setattr(story, name, counted(name))
+    with pytest.raises(KeyboardInterrupt):
+        tell(make_demo())
+    told = tell(make_demo())
+    again = {"build": 0, "fit": 0, "evaluate": 1, "explain": 1}  # what cannot be seen in the store is done again
+    once = {"build": 2, "fit": 3, "evaluate": 1, "explain": 2}  # the store and the lesson; three methods
+    assert calls == {name: once[name] + (again[name] if name == broken else 0) for name in calls}
+    assert told["store"]["sentences"] == told["text"]["train"]
+    assert Store.open(make_demo().store).sentences == told["text"]["train"] + 1
+
+
+def test_told_again_nothing_is_done(make_demo: MakeDemo, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = tell(make_demo())
+
+    def never(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("this was done before")
+
+    for name in ("fetch", "prepare", "build", "fit", "evaluate", "explain"):
+        monkeypatch.setattr(story, name, never)
+    assert tell(make_demo()) == told
+
+
+def test_a_lesson_is_taught_once(make_demo: MakeDemo) -> None:
+    demo = make_demo()
+    tell(demo)
+    kept = json.loads((demo.directory / "story.json").read_text())
+    del kept["lesson"]  # as if killed between the build and what is written down
+    (demo.directory / "story.json").write_text(json.dumps(kept))
+    sentences = Store.open(demo.store).sentences
+    assert tell(make_demo())["lesson"]["taught"] > 0
+    assert Store.open(demo.store).sentences == sentences
+
+
+def test_what_does_not_fit_is_told(
+    make_demo: MakeDemo, family_directory: Callable[[str], Path], tmp_path: Path
+) -> None:
+    demo = make_demo()
+    tell(demo, until="text")
+    other = make_demo(wheels=demo.wheels[:1])
+    with pytest.raises(DemoError, match="holds a demo of another model or text; remove it, or give another --out"):
+        other.open()
+    (demo.directory / "story.json").write_text("{")
+    with pytest.raises(DemoError, match="is damaged; remove"):
+        make_demo().open()
+    options = {"source_lang": "en", "target_lang": "de"}
+    reverse = Demo(tmp_path / "other", str(family_directory("m2m100")), device="cpu", options=options)
+    with pytest.raises(DemoError, match="translated into English, not de"):
+        reverse.open()
+    silent = Demo(tmp_path / "other", str(family_directory("t5")), device="cpu")
+    with pytest.raises(DemoError, match="does not say its languages; give --source-lang and --target-lang"):
+        silent.open()
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_store_that_was_removed_is_made_again(make_demo: MakeDemo) -> None:
+    demo = make_demo()
+    tell(demo, until="store")
+    (demo.store / "manifest.json").unlink()
+    demo = make_demo()
+    demo.open()
+    assert "store" not in demo.story
+
+
+def test_the_model_may_be_multilingual(make_demo: MakeDemo, family_directory: Callable[[str], Path]) -> None:
+    options = {"source_lang": "deu_Latn", "target_lang": "eng_Latn"}
+    demo = Demo(
+        make_demo().directory.parent,
+        str(family_directory("nllb")),
+        device="cpu",
+        options=options,
+        wheels=make_demo().wheels,
+    )
+    assert tell(demo, until="text")["text"]["test"] == 6
+    assert "--source-lang 'deu_Latn' --target-lang 'eng_Latn'" in demo.chapters[2].commands[0]
+
+
+def commands(demo: Demo) -> Iterator[str]:
+    return (command for chapter in demo.chapters for command in chapter.commands)
+
+
+def test_the_commands_shown_are_the_projects_own(make_demo: MakeDemo) -> None:
+    from typer.main import get_command
+
+    from knnmt.cli.main import app
+
+    known = get_command(app).commands  # type: ignore[attr-defined]
+    for command in commands(make_demo()):
+        program, verb, *arguments = command.split()
+        assert program == "knnmt"
+        flags = {flag for parameter in known[verb].params for flag in parameter.opts}
+        assert {argument for argument in arguments if argument.startswith("--")} <= flags
+
+
+def test_errors_of_the_demo_are_the_users_to_mend() -> None:
+    assert issubclass(DemoError, KnnmtError)
