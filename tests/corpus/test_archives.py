@@ -35,6 +35,10 @@ def project(tmp_path: Path) -> Path:
     write(root, "po/fr.po", "fr", ("Help", "Aide"))
     write(root, "swedish/de.po", "de", ("Hjälp", "Hilfe"), source="sv")
     (root / "readme.txt").write_text("no catalogue")
+    write(root, "po/de_AT.po", "de", ("Help", "Beistand"))
+    for name in ("__MACOSX/po/._de.po", "po/.de.po", "pump/Pump.mo", "po/.po"):  # what only looks like a catalogue
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"\xff\xfe model Pump")
     return root
 
 
@@ -75,10 +79,39 @@ def test_the_digest_is_that_of_the_texts(project: Path, tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_told(packed: Path) -> None:
-    with pytest.raises(CorpusError, match=r"no catalogue between es and en \(it has de, de_AT, .*, fr\): give one of"):
+    with pytest.raises(
+        CorpusError, match=r"no catalogue between es and en \(it has de, de_AT, .*, fr, unknown\): give one of"
+    ):
         read(packed, "es", "en")
     with pytest.raises(CorpusError, match="does not say which it translates: say it with --source-lang"):
         Corpus([packed]).scan()
+
+
+def test_a_damaged_catalogue_in_its_place_is_told(project: Path) -> None:
+    (project / "locale/de/LC_MESSAGES/django.po").write_bytes(b"\xff\xfe")
+    with pytest.raises(CorpusError, match=r"django\.po is no catalogue that can be read"):
+        read(project, "de", "en")
+
+
+@pytest.mark.parametrize("damage", ["byte", "encrypted", "method", "name"])
+def test_a_damaged_archive(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "shop.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("de/LC_MESSAGES/ä.po", 'msgid "yes"\nmsgstr "ja"\n')
+    content = bytearray(path.read_bytes())
+    local, central = content.index(b"PK\3\4"), content.index(b"PK\1\2")
+    if damage == "byte":
+        content[content.index(b"ja")] = 0
+    elif damage == "encrypted":
+        content[local + 6] |= 1
+        content[central + 8] |= 1
+    elif damage == "method":
+        content[local + 8] = content[central + 10] = 9
+    else:
+        content[content.index("ä".encode(), central)] = 0xFF
+    path.write_bytes(content)
+    with pytest.raises(CorpusError, match=r"shop\.zip.* cannot be (unpacked|read) \(.+\): "):
+        read(path, "de", "en")
 
 
 def test_an_archive_that_is_none(tmp_path: Path) -> None:

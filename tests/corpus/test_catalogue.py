@@ -4,7 +4,8 @@ from pathlib import Path
 import polib
 import pytest
 
-from knnmt.corpus.catalogue import read_catalogue
+from knnmt.corpus import catalogue
+from knnmt.corpus.catalogue import languages_of, read_catalogue
 from knnmt.corpus.pair import Pair, Part
 from knnmt.errors import CorpusError
 
@@ -97,6 +98,8 @@ def test_compiled_catalogues_hold_the_same(tmp_path: Path) -> None:
         ),
         ("nplurals=2; plural=what(n);", ["a", "b"], [("a", "%d ticket"), ("b", "%d tickets")]),
         ("", ["a", "b"], [("a", "%d ticket"), ("b", "%d tickets")]),
+        ("nplurals=2; plural=n != 1;", ["a"], [("a", "%d ticket")]),
+        ("nplurals=2; plural=n != 1;", [], []),
     ],
 )
 def test_the_form_for_one_thing_goes_with_the_singular(
@@ -119,6 +122,10 @@ ONE = 'msgid "yes"\nmsgstr "ja"\n'
         ("de/LC_MESSAGES/shop.po", '"Language: en\\n"\n', ("de", "en")),
         ("po/de.po", "", ("de", "en")),
         ("po/de_AT.mo", "", ("de", "en")),
+        ("de_DE.UTF-8/LC_MESSAGES/shop.po", "", ("de", "en")),
+        ("de@hebrew/LC_MESSAGES/shop.po", "", ("de", "en")),
+        ("de/LC_MESSAGES/api/shop.po", "", ("de", "en")),
+        ("shop.po", '"Language: de_DE@euro\\n"\n', ("de", "en")),
         ("shop.po", '"Language: de\\n"\n"X-Source-Language: sv\\n"\n', ("de", "sv")),
     ],
 )
@@ -151,14 +158,52 @@ def test_other_encodings_are_read_as_the_header_says(tmp_path: Path) -> None:
     assert texts(read(path)) == [("Tür", "door")]
 
 
+def test_what_only_python_takes_for_a_line_end_is_a_space(tmp_path: Path) -> None:
+    entries = 'msgid "a\x85b\u2029"\nmsgstr "x\u2028y \u2028"\n\nmsgid "c"\nmsgstr "d"\n'
+    pairs = read(write(tmp_path / "a.po", entries))
+    assert [(pair.source, pair.target, pair.line) for pair in pairs] == [("x y", "a b", 7), ("d", "c", 10)]
+    compiled = polib.POFile()
+    compiled.metadata = {"Language": "de", "Content-Type": "text/plain; charset=UTF-8"}
+    compiled.append(polib.POEntry(msgid="a\x85b\u2029", msgstr="x\u2028y \u2028"))
+    compiled.save_as_mofile(str(tmp_path / "a.mo"))
+    assert texts(read(tmp_path / "a.mo")) == [("x y", "a b")]
+
+
+@pytest.mark.parametrize("blank", ["", " \n", "\r"])
+def test_headers_of_all_kinds(tmp_path: Path, blank: str) -> None:
+    """No blank line behind it, one that is not quite blank, line ends of an old Mac."""
+    text = HEADER.format(GERMAN).rstrip("\n") + "\n" + blank + ONE
+    path = tmp_path / "shop.po"
+    path.write_bytes((text.replace("\n", "\r") if blank == "\r" else text).encode())
+    assert texts(read(path)) == [("ja", "yes")]
+    assert languages_of(path) == ("en", "de")
+
+
+def test_a_file_is_never_taken_for_the_name_of_another(tmp_path: Path) -> None:
+    other = write(tmp_path / "other.mo", ONE)
+    (tmp_path / "a.mo").write_bytes(str(other).encode())
+    with pytest.raises(CorpusError, match="no catalogue that can be read"):
+        read(tmp_path / "a.mo")
+
+
+def test_a_file_that_unpacks_to_anything_does_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "_LARGEST", 1 << 20)
+    path = tmp_path / "a.po.gz"
+    path.write_bytes(gzip.compress(bytes(1 << 24)))
+    with pytest.raises(CorpusError, match=r"a\.po\.gz is larger than 1 MiB, which no catalogue is"):
+        read(path)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
+        ("a.po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-7\\n"\n\nmsgid "a"\nmsgstr "+2AA-"\n'),
         ("a.po", b'msgid "a"b"\nmsgstr "b"\n'),
         ("a.po", b"just some text\nof no catalogue\n"),
         ("a.po", 'msgid "a"\nmsgstr "ä"\n'.encode("latin-1")),
         ("a.po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=klingon\\n"\n'),
-        ("a.po.gz", b"not gzip"),
         ("a.mo", b""),
         ("a.mo", b"\xde\x12\x04\x95\x00"),
         ("a.mo", b"\xde\x12\x04\x95" + b"\x00\x00\x00\x00" + b"\xff" * 20),

@@ -49,6 +49,10 @@ def test_of_variants_the_nearest(tmp_path: Path) -> None:
     body = unit(de_AT="Jänner", de_DE="Januar", en_GB="January", en_US="Jan.")
     assert [(pair.source, pair.target) for pair in read(tmp_path, body)] == [("Januar", "Jan.")]
     assert [(pair.source, pair.target) for pair in read(tmp_path, body, ("de_AT", "en_GB"))] == [("Jänner", "January")]
+    body = unit(de_DE="", de_AT="Jänner", en="January")
+    assert [(pair.source, pair.target) for pair in read(tmp_path, body)] == [("Jänner", "January")]
+    with pytest.raises(CorpusError, match="no unit in both en_GB and en_US"):
+        read(tmp_path, body, ("en_GB", "en_US"))
 
 
 def test_codes_are_left_out_and_highlighted_text_is_not(tmp_path: Path) -> None:
@@ -89,14 +93,27 @@ def test_what_cannot_be_read_is_told(
         read(tmp_path, body, languages)
 
 
-def test_nothing_outside_the_file_is_read(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("secret")
-    path = tmp_path / "evil.tmx"
-    doctype = f'<!DOCTYPE tmx [<!ENTITY out SYSTEM "file://{tmp_path}/secret"><!ENTITY lol "lollol">]>'
-    text = HEAD.replace('<!DOCTYPE tmx SYSTEM "tmx14.dtd">', doctype) + unit(en="a &out; b &lol; c", de="x") + TAIL
-    path.write_text(text)
+def with_entities(directory: Path, entities: str, text: str) -> str:
+    path = directory / "entities.tmx"
+    head = HEAD.replace('<!DOCTYPE tmx SYSTEM "tmx14.dtd">', f'<!DOCTYPE tmx SYSTEM "tmx14.dtd" [{entities}]>')
+    path.write_text(head + unit(en=text, de="x") + TAIL)
     [pair] = Corpus([path], languages=("de", "en"))
-    assert pair.target == "a b c"
+    return pair.target
+
+
+def test_entities_of_the_memory_are_its_text(tmp_path: Path) -> None:
+    assert with_entities(tmp_path, '<!ENTITY brand "Firefox">', "Restart &brand; now!") == "Restart Firefox now!"
+
+
+def test_nothing_outside_the_file_is_read_and_no_bomb_goes_off(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    with pytest.raises(CorpusError, match="Entity 'out' not defined"):
+        with_entities(tmp_path, f'<!ENTITY out SYSTEM "file://{tmp_path}/secret">', "a &out; b")
+    bomb = '<!ENTITY a0 "lol">' + "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 10))
+    with pytest.raises(CorpusError, match="is not well-formed XML"):
+        with_entities(tmp_path, bomb, "&a9;")
+    with pytest.raises(CorpusError, match="is not well-formed XML"):
+        read(tmp_path, unit(en="<hi>" * 1000 + "deep" + "</hi>" * 1000, de="tief"))
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for the memory used")

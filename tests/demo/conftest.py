@@ -48,11 +48,17 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Wheel, ...]:
     directory = tmp_path / "index"
     directory.mkdir()
     unfit = [("Save the %(name)s now please", "%(name)s speichern"), ("Name of the dog", "Name of the dog")]
+    # twins of good sentences: one word more, or within a long one
+    twins = [(f"{english} again", f"{german} nochmals") for english, german in sentences(90, 1)[:40]]
+    twins += [
+        (" ".join(english for english, _ in sentences(90, 1)[i : i + 4]), f"Vier {i} davon zusammen")
+        for i in range(40, 60, 4)
+    ]
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(directory))
     monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(text, "_FEWEST", 50)
     return (
-        make_wheel(directory, "tickets", {"de": sentences(90, 1) + unfit, "ja": [("Yes", "はい")]}),
+        make_wheel(directory, "tickets", {"de": sentences(90, 1) + unfit + twins, "ja": [("Yes", "はい")]}),
         make_wheel(directory, "meetings", {"de_DE": sentences(60, 2) + sentences(90, 1)[:5]}),
     )

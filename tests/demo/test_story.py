@@ -1,6 +1,8 @@
 """The whole story with a tiny model and two small wheels, told at once, in pieces, and again."""
 
 import json
+import shlex
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 from knnmt.datastore import Store
 from knnmt.demo import Demo, story
 from knnmt.demo.wheels import Wheel
-from knnmt.errors import DemoError, KnnmtError
+from knnmt.errors import DemoError
 from knnmt.training import Recipe
 from knnmt.workflow import fit
 
@@ -65,7 +67,7 @@ def test_every_chapter_says_what_it_found(make_demo: MakeDemo) -> None:
 def test_interrupted_it_goes_on_from_what_is_there(
     broken: str, make_demo: MakeDemo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second time a step is called, Ctrl-C is pressed when it is done and nothing is written down yet."""
+    """Ctrl-C is pressed when a step is done for the first time and nothing is written down yet."""
     calls: dict[str, int] = {"build": 0, "fit": 0, "evaluate": 0, "explain": 0}
 
     def counted(name: str) -> Callable[..., Any]:
@@ -120,11 +122,14 @@ def test_what_does_not_fit_is_told(
     demo = make_demo()
     tell(demo, until="text")
     other = make_demo(wheels=demo.wheels[:1])
-    with pytest.raises(DemoError, match="holds a demo of another model or text; remove it, or give another --out"):
+    with pytest.raises(DemoError, match="holds a demo of another model, text or version of knnmt; remove it"):
         other.open()
-    (demo.directory / "story.json").write_text("{")
-    with pytest.raises(DemoError, match="is damaged; remove"):
-        make_demo().open()
+    with pytest.raises(DemoError, match="holds a demo of another model"):
+        make_demo(options={"source_prefix": "x"}).open()
+    for damaged in ("{", "null", "[]", "{}"):
+        (demo.directory / "story.json").write_text(damaged)
+        with pytest.raises(DemoError, match=r"story\.json cannot be read; remove it, or give another --out"):
+            make_demo().open()
     options = {"source_lang": "en", "target_lang": "de"}
     reverse = Demo(tmp_path / "other", str(family_directory("m2m100")), device="cpu", options=options)
     with pytest.raises(DemoError, match="translated into English, not de"):
@@ -135,13 +140,16 @@ def test_what_does_not_fit_is_told(
     assert not (tmp_path / "other").exists()
 
 
-def test_a_store_that_was_removed_is_made_again(make_demo: MakeDemo) -> None:
+@pytest.mark.parametrize("gone", ["store", "text"])
+def test_what_was_removed_is_made_again(make_demo: MakeDemo, gone: str) -> None:
     demo = make_demo()
-    tell(demo, until="store")
-    (demo.store / "manifest.json").unlink()
-    demo = make_demo()
-    demo.open()
-    assert "store" not in demo.story
+    told = tell(demo, until="evaluation")
+    shutil.rmtree(demo.directory / gone)
+    again = tell(make_demo(), until="evaluation")
+    assert again["text"] == told["text"]
+    assert again["store"]["pairs"] == told["store"]["pairs"]
+    assert Store.open(demo.store).sentences == told["text"]["train"]
+    assert (demo.directory / "text" / "train.tsv").is_file()
 
 
 def test_the_model_may_be_multilingual(make_demo: MakeDemo, family_directory: Callable[[str], Path]) -> None:
@@ -153,26 +161,24 @@ def test_the_model_may_be_multilingual(make_demo: MakeDemo, family_directory: Ca
         options=options,
         wheels=make_demo().wheels,
     )
-    assert tell(demo, until="text")["text"]["test"] == 6
-    assert "--source-lang 'deu_Latn' --target-lang 'eng_Latn'" in demo.chapters[2].commands[0]
+    assert tell(demo, until="text")["text"]["test"] == 8
+    assert "--source-lang deu_Latn --target-lang eng_Latn" in demo.chapters[2].commands[0]
 
 
 def commands(demo: Demo) -> Iterator[str]:
     return (command for chapter in demo.chapters for command in chapter.commands)
 
 
-def test_the_commands_shown_are_the_projects_own(make_demo: MakeDemo) -> None:
+def test_the_commands_shown_are_the_projects_own() -> None:
     from typer.main import get_command
 
     from knnmt.cli.main import app
 
     known = get_command(app).commands  # type: ignore[attr-defined]
-    for command in commands(make_demo()):
-        program, verb, *arguments = command.split()
+    demo = Demo("my demos", "some/model")
+    for command in commands(demo):
+        program, verb, store, *arguments = shlex.split(command)
+        assert store == "my demos/model/store"
         assert program == "knnmt"
         flags = {flag for parameter in known[verb].params for flag in parameter.opts}
         assert {argument for argument in arguments if argument.startswith("--")} <= flags
-
-
-def test_errors_of_the_demo_are_the_users_to_mend() -> None:
-    assert issubclass(DemoError, KnnmtError)

@@ -1,3 +1,4 @@
+import itertools
 import os
 from pathlib import Path
 
@@ -21,9 +22,9 @@ def test_memory_dev_and_test_share_nothing(paths: list[Path], tmp_path: Path) ->
     pairs = {part: list(Corpus([tmp_path / "text" / f"{part}.tsv"])) for part in PARTS}
     assert {part: len(pairs[part]) for part in PARTS} == {part: counts[part] for part in PARTS}
     assert counts == {
-        "train": 132,
-        "dev": 12,
-        "test": 6,
+        "train": 171,
+        "dev": 16,
+        "test": 8,
         "with placeholders": 1,
         "not translated": 1,
         "repeated": 5,
@@ -31,6 +32,14 @@ def test_memory_dev_and_test_share_nothing(paths: list[Path], tmp_path: Path) ->
     for side in ("source", "target"):
         texts = [normalise(getattr(pair, side)) for part in PARTS for pair in pairs[part]]
         assert len(set(texts)) == len(texts)
+    for side in ("source", "target"):
+        words = {part: [set(normalise(getattr(p, side)).split()) for p in pairs[part]] for part in PARTS}
+        for part, other in itertools.product(("dev", "test"), PARTS):
+            for i, j in itertools.product(range(len(words[part])), range(len(words[other]))):
+                shared = words[part][i] & words[other][j]
+                if (part, i) != (other, j):
+                    assert len(shared) < 0.6 * len(words[part][i] | words[other][j])
+                    assert len(shared) < 0.9 * len(words[part][i])
     origin = pairs["train"][0].origin
     catalogue, line = origin.split(":")
     assert catalogue == "tickets/locale/de/LC_MESSAGES/django.po"

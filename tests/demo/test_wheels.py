@@ -40,7 +40,7 @@ def test_another_file_of_the_same_name_is_refused(index: tuple[Wheel, ...], tmp_
 
 def test_a_cache_that_cannot_be_written(index: tuple[Wheel, ...], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DemoError, match=r"cannot be written .*; set KNNMT_CACHE to a directory"):
+    with pytest.raises(DemoError, match=r"cannot be used \(.+\); set KNNMT_CACHE to a directory"):
         fetch(index, tmp_path / "file" / "cache")
 
 

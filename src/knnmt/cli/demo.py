@@ -153,4 +153,4 @@ def _end(story: "Demo", report: Path) -> None:
             ("time", f"{sum(seconds.values()) / 60:.1f} minutes, after {download:.0f} s of downloads"),
         ]
     )
-    note(f"next: knnmt translate {story.store}  (then type a sentence), or your own: knnmt build --help")
+    note(f"next: {story.chapters[-1].commands[-1]}   (then type a sentence), or your own memory: knnmt build --help")

@@ -1,5 +1,6 @@
 """The catalogues in a directory, a wheel or a zip archive that are between a model's languages."""
 
+import os
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,11 +12,11 @@ from knnmt.corpus.languages import language_of, nearest_language
 from knnmt.errors import CorpusError
 
 _ARCHIVES = (".whl", ".zip")
-_CATALOGUES = (".po", ".mo")
+_CATALOGUES = (".po", ".mo", ".po.gz", ".mo.gz")
 
 
 def holds_catalogues(path: Path) -> bool:
-    return path.is_dir() or path.suffix.lower() in _ARCHIVES
+    return os.path.isdir(path) or path.suffix.lower() in _ARCHIVES
 
 
 def catalogues_in(path: Path, languages: tuple[str, str] | None) -> list[tuple[str, Traversable]]:
@@ -24,7 +25,7 @@ def catalogues_in(path: Path, languages: tuple[str, str] | None) -> list[tuple[s
     Of a catalogue's variants (de_AT, de_DE) the one nearest to the model's language, and of .po and .mo the first,
     which knows what is fuzzy.
     """
-    found = sorted(_catalogues(path), key=lambda each: (not each[0].lower().endswith(".po"), each[0]))
+    found = sorted(_catalogues(path), key=lambda each: (each[0].lower().removesuffix(".gz").endswith(".mo"), each[0]))
     if not found:
         raise CorpusError(f"{path} holds no message catalogue (.po, .mo): name the corpus files in it.")
     if languages is None:
@@ -38,7 +39,7 @@ def catalogues_in(path: Path, languages: tuple[str, str] | None) -> list[tuple[s
     for name, file in found:
         translations = language_in_path(file)
         if not translations or language_of(translations) in wanted:  # no other needs to be opened
-            messages, translations = languages_of(file)
+            messages, translations = _languages(file)
             if {language_of(messages), language_of(translations)} == set(wanted):
                 variants[_place(name, translations)].setdefault(translations, (name, file))
                 continue
@@ -65,11 +66,25 @@ def _catalogues(path: Path) -> Iterator[tuple[str, Traversable]]:
         else:
             archive = zipfile.ZipFile(path)
             files = ((name, zipfile.Path(archive, name)) for name in archive.namelist())
-        yield from (each for each in files if each[0].lower().endswith(_CATALOGUES))
-    except (OSError, zipfile.BadZipFile) as error:
+        for name, file in files:
+            parts = PurePosixPath(name).parts
+            if name.lower().endswith(_CATALOGUES) and not parts[-1].startswith(".") and "__MACOSX" not in parts:
+                yield name, file
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
         raise CorpusError(f"{path} cannot be read ({error}): check it, or copy it again.") from error
 
 
+def _languages(file: Traversable) -> tuple[str, str]:
+    """What stands among catalogues and only looks like one is none of them, unless its place says so."""
+    try:
+        return languages_of(file)
+    except CorpusError:
+        if language_in_path(file):
+            raise
+        return "", ""
+
+
 def _place(name: str, language: str) -> str:
-    """The same for all languages of a catalogue: its path without language and extension."""
-    return "/".join("*" if part == language else part for part in PurePosixPath(name).with_suffix("").parts)
+    """The same for all variants of a language: a catalogue's path without language and extension."""
+    path = PurePosixPath(name[: -len(".gz")] if name.lower().endswith(".gz") else name).with_suffix("")
+    return "/".join("*" if language_of(part) == language_of(language) else part for part in path.parts)

@@ -1,10 +1,8 @@
 """Message catalogues of gettext, .po and .mo: what a program says, and the same in another language."""
 
 import gettext
-import gzip
 import re
 import struct
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from importlib.resources.abc import Traversable
 from pathlib import PurePath
@@ -13,11 +11,14 @@ from typing import Any
 import polib
 
 from knnmt.corpus.languages import is_language, language_of
+from knnmt.corpus.lines import open_file
 from knnmt.corpus.pair import Pair, Part
-from knnmt.corpus.white_space import in_one_line
+from knnmt.corpus.white_space import LINE_ENDS, in_one_line
 from knnmt.errors import CorpusError
 
 _MESSAGES_IN = "en"  # what msgid is written in, unless the header says otherwise
+_LARGEST = 1 << 27  # bytes: an archive may unpack to anything
+_NO_LINE_ENDS = dict.fromkeys(map(ord, set(LINE_ENDS) - {"\n"}), " ")  # where polib would cut a message in two
 _CHARSET = re.compile(rb"Content-Type:[^\n]*?charset=([\w.:-]+)", re.IGNORECASE)
 
 
@@ -26,46 +27,53 @@ def read_catalogue(part: Part) -> Iterator[Pair]:
     (path,) = part.paths
     catalogue = _parse(path)
     turn = _direction(path, catalogue.metadata, part.languages)
-    singular_form = _singular_form(catalogue.metadata.get("Plural-Forms", ""))
+    singular = _singular_form(catalogue.metadata.get("Plural-Forms", ""))
     for number, entry in enumerate(catalogue, start=1):
-        for message, translation in _texts(entry, singular_form):
+        line = max(getattr(entry, "linenum", number), 1)
+        for message, translation in _texts(entry, singular):
             source, target = turn(in_one_line(message), in_one_line(translation))
-            yield Pair(source, target, part.origin, getattr(entry, "linenum", number), _unfit(entry, translation))
+            yield Pair(source, target, part.origin, line, _unfit(entry, translation))
 
 
 def languages_of(path: Traversable) -> tuple[str, str]:
     """What its messages are written in, and what it translates them into; the latter empty where nothing says it."""
-    return _languages(path, _parse(path, header_only=True).metadata)
+    return _languages(path, _parse(path).metadata)
 
 
 def language_in_path(path: Traversable) -> str:
     """`de` for de/LC_MESSAGES/shop.po, where gettext looks for its catalogues; empty elsewhere."""
-    *_, language, messages, _ = ("", "", *PurePath(str(path)).parts)
-    return language if messages == "LC_MESSAGES" else ""
+    parts = PurePath(str(path)).parts
+    return _bare(parts[parts.index("LC_MESSAGES") - 1]) if "LC_MESSAGES" in parts[1:-1] else ""
 
 
 def _languages(path: Traversable, metadata: Mapping[str, str]) -> tuple[str, str]:
     name = path.name.split(".")[0]
-    translations = language_in_path(path) or metadata.get("Language", "").strip()
+    translations = language_in_path(path) or _bare(metadata.get("Language", ""))
     if not translations and re.match(r"[a-z]{2}(?![a-z])", name) and is_language(name):
         translations = name  # po/de.po
-    return metadata.get("X-Source-Language", "").strip() or _MESSAGES_IN, translations
+    return _bare(metadata.get("X-Source-Language", "")) or _MESSAGES_IN, translations
 
 
-def _parse(path: Traversable, header_only: bool = False) -> Any:
+def _bare(locale: str) -> str:
+    """The language of a locale: de_DE.UTF-8 and de_DE@euro are de_DE."""
+    return re.split("[.@]", locale.strip())[0]
+
+
+def _parse(path: Traversable) -> Any:
+    with open_file(path) as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise CorpusError(f"{path} is larger than {_LARGEST >> 20} MiB, which no catalogue is: check the file.")
     try:
-        content = path.read_bytes()
-        if path.name.lower().endswith(".gz"):
-            content = gzip.decompress(content)
+        # Never what could be a file's name, which polib would open.
         if path.name.lower().removesuffix(".gz").endswith(".mo"):
-            return polib.mofile(content)
+            return polib.mofile(content + b"\0")
         charset = _CHARSET.search(content)
         text = content.decode(charset[1].decode() if charset and charset[1] != b"CHARSET" else "utf-8")
-        text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-        if header_only:
-            text = text[: text.find("\n\n", text.find('msgid ""')) + 1]
-        return polib.pofile(text + "\n")  # never empty, which polib would take for a file's name
-    except (OSError, EOFError, zlib.error, LookupError, ValueError, TypeError, struct.error) as error:
+        text.encode()  # no half of a surrogate pair
+        text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        return polib.pofile(text.translate(_NO_LINE_ENDS) + "\n\n")
+    except (OSError, LookupError, ValueError, TypeError, struct.error) as error:
         reason = " ".join(str(error).split())
         raise CorpusError(f"{path} is no catalogue that can be read ({reason}): check it with msgfmt.") from error
 
@@ -93,21 +101,20 @@ def _direction(
     )
 
 
-def _texts(entry: Any, singular_form: int) -> Iterator[tuple[str, str]]:
+def _texts(entry: Any, singular: int | None) -> Iterator[tuple[str, str]]:
     """Each form with what it translates: one the message, the others its plural."""
-    if not entry.msgid_plural:
+    if not entry.msgid_plural or not entry.msgstr_plural:
         yield entry.msgid, entry.msgstr
-        return
-    several = len(entry.msgstr_plural) > 1
     for form, translation in sorted(entry.msgstr_plural.items()):
-        yield (entry.msgid if several and form == singular_form else entry.msgid_plural), translation
+        yield (entry.msgid if form == singular else entry.msgid_plural), translation
 
 
-def _singular_form(header: str) -> int:
-    """Which plural form is for one thing, by a header such as `nplurals=2; plural=n != 1;`."""
+def _singular_form(header: str) -> int | None:
+    """Which plural form is for one thing only, by a header such as `nplurals=2; plural=n != 1;`."""
     rule = re.search(r"plural\s*=\s*([^;]+)\s*;?\s*$", header)
     try:
-        return int(gettext.c2py(rule[1])(1)) if rule else 0
+        form = gettext.c2py(rule[1] if rule else "n != 1")
+        return int(form(1)) if form(1) != form(2) else None
     except (ValueError, ZeroDivisionError, RecursionError):
         return 0
 

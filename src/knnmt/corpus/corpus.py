@@ -106,24 +106,29 @@ class Corpus:
                         "give the source file and after it the target file, as in train.de train.en."
                     )
                 files.append(_checked(partner))
-            origin = self.origin or (name if name_files else "")
+            origin = self.origin or (_printable(name) if name_files else "")
             parts.append((format, Part(tuple(files), origin, self.languages)))
         return parts
 
     def _catalogues(self, name: str, name_files: bool) -> Iterator[tuple[Format, Part]]:
         """Each catalogue in a directory or archive, which names the pairs' origin too."""
         for member, file in catalogues_in(Path(name), self.languages):
-            origin = self.origin or (f"{name}/{member}" if name_files else "")
+            origin = self.origin or (_printable(f"{name}/{member}") if name_files else "")
             yield format_of(PurePath(member)), Part((file,), origin, self.languages)
 
 
 def _checked(name: str) -> Path:
     path = Path(name)
-    if not path.exists():
+    if not os.path.exists(path):
         raise CorpusError(f"{name} does not exist: check the name of the corpus file.")
     if not (path.is_file() or path.is_dir()):
         raise CorpusError(f"{name} is not a regular file: save it as one first, for it is read more than once.")
     return path
+
+
+def _printable(name: str) -> str:
+    """A file's name need not be UTF-8, but what is stored must be."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _unfit(pair: Pair) -> str:

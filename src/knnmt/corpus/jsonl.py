@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from knnmt.corpus.languages import find_language
+from knnmt.corpus.languages import nearest_language
 from knnmt.corpus.lines import read_lines
 from knnmt.corpus.pair import Pair, Part
 from knnmt.errors import CorpusError
@@ -65,11 +65,9 @@ def _by_language(translation: dict[str, Any], languages: tuple[str, str] | None)
         raise _LineError(f"names languages ({have}): say which is source and which is target")
     found = []
     for language in languages:
-        name = find_language(language, names)
+        name = nearest_language(language, names)
         if name is None:
-            raise _LineError(
-                f"has not exactly one text for the language {language} (it has {have}): give languages it has"
-            )
+            raise _LineError(f"has no text for the language {language} (it has {have}): give languages it has")
         found.append(name)
     source, target = found
     if source == target:

@@ -6,18 +6,6 @@ from langcodes import Language, closest_supported_match, tag_is_valid
 from langcodes.tag_parser import LanguageTagError
 
 
-@lru_cache(maxsize=1024)  # asked for every line
-def find_language(wanted: str, names: tuple[str, ...]) -> str | None:
-    """The one of `names` for the language `wanted` ('deu_Latn', 'de_DE' and 'de' are the same language).
-
-    A name spelled as wanted goes before the others; None where no other or more than one fits.
-    """
-    if wanted in names:
-        return wanted
-    fitting = [name for name in names if language_of(name) == language_of(wanted)]
-    return fitting[0] if len(fitting) == 1 else None
-
-
 def language_of(code: str) -> str:
     """The language of any model's code, as ISO 639 writes it: de, de_DE, deu_Latn → de."""
     try:
@@ -32,9 +20,15 @@ def is_language(name: str) -> bool:
     return tag_is_valid(name)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # asked for every line
 def nearest_language(wanted: str, names: tuple[str, ...]) -> str | None:
-    """The one of `names` that is the wanted language, in the variant nearest to it: of de_AT and de_DE, for de the
-    second; None where all are other languages."""
+    """The one of `names` for the language `wanted` ('deu_Latn', 'de_DE' and 'de' are the same language).
+
+    Of several the variant nearest to it: of de_AT and de_DE, for de the second; None where all are other languages.
+    """
+    if wanted in names:
+        return wanted
     fitting = [name for name in names if language_of(name) == language_of(wanted)]
-    return closest_supported_match(wanted, fitting) or next(iter(fitting), None)
+    if len(fitting) < 2:
+        return fitting[0] if fitting else None
+    return closest_supported_match(wanted, fitting) or fitting[0]

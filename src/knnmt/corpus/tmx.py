@@ -1,7 +1,5 @@
 """TMX 1.4, what every translation memory exports: units with a text for each language. Read as a stream."""
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,16 +28,12 @@ def read_tmx(part: Part) -> Iterator[Pair]:
     try:
         with open_file(path) as file:
             for number, texts in enumerate(_units(file), start=1):
-                source, target = (_text(texts, language) for language in part.languages)
-                complete = complete or bool(source and target)
                 seen.update(texts)
+                source, target = _pair(texts, part.languages)
+                complete = complete or bool(source and target)
                 yield Pair(source, target, part.origin, number, "" if source and target else "untranslated")
     except etree.XMLSyntaxError as error:
         raise CorpusError(f"{path} is not well-formed XML ({error.msg}): export it again as TMX.") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise CorpusError(f"{path} is cut short or no gzip file: copy it again.") from error
-    except OSError as error:
-        raise CorpusError(f"{path} cannot be read ({error.strerror}): check the file and its rights.") from error
     if not complete:
         have = ", ".join(sorted(seen)) or "none"
         raise CorpusError(
@@ -50,23 +44,26 @@ def read_tmx(part: Part) -> Iterator[Pair]:
 
 def _units(file: Any) -> Iterator[dict[str, str]]:
     """The texts of each unit by language; what was read is let go of, so a memory of any size fits."""
-    # entities are not expanded and nothing is fetched: a memory may come from anyone
-    for _, unit in etree.iterparse(file, tag="{*}tu", resolve_entities=False, no_network=True, huge_tree=True):
+    # a memory may come from anyone: nothing outside of it is read, and libxml2 bounds what its entities expand to
+    for _, unit in etree.iterparse(file, tag="{*}tu", resolve_entities="internal", no_network=True):
         texts: dict[str, str] = {}
         for variant in unit.iterchildren("{*}tuv"):
             language = variant.get(_XML_LANG) or variant.get("lang") or ""  # the latter before TMX 1.4
             segment = variant.find("{*}seg")
-            if segment is not None:
-                texts.setdefault(language, in_one_line("".join(_words(segment))))
+            text = "" if segment is None else in_one_line("".join(_words(segment)))
+            if text:
+                texts.setdefault(language, text)
         yield texts
         unit.clear()
         while unit.getprevious() is not None:
             del unit.getparent()[0]
 
 
-def _text(texts: dict[str, str], language: str) -> str:
-    nearest = nearest_language(language, tuple(texts))
-    return texts[nearest] if nearest is not None else ""
+def _pair(texts: dict[str, str], languages: tuple[str, str]) -> tuple[str, str]:
+    """Empty where there is no text, or one for both: en_GB and en_US may be a single en."""
+    source, target = (nearest_language(language, tuple(texts)) for language in languages)
+    target = None if target == source else target
+    return texts.get(source or "", ""), texts.get(target or "", "")
 
 
 def _words(element: Any) -> Iterator[str]:

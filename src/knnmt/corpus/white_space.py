@@ -2,7 +2,9 @@
 
 import re
 
-_FOLDED = re.compile(r"[ \t\r\n\f\v]+")  # not the no-break spaces, which French punctuation needs
+# Whatever Python or a reader may take for a line end; not the no-break spaces, which French punctuation needs.
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_FOLDED = re.compile(f"[ \t{LINE_ENDS}]+")
 
 
 def in_one_line(text: str) -> str:

@@ -14,8 +14,9 @@ def differing(evaluation: dict[str, Any], count: int = 5) -> list[Example]:
     return [example for example in _readable(evaluation) if example["base"] != example["robust"]][:count]
 
 
-def clearest(examples: list[Example]) -> Example:
-    """The one the memory helps most."""
+def clearest(evaluation: dict[str, Any]) -> Example:
+    """The one of them that the memory helps most."""
+    examples = differing(evaluation) or _readable(evaluation)
     return max(examples, key=lambda each: _chrf(each, "robust") - _chrf(each, "base"))
 
 
@@ -25,16 +26,16 @@ def worst(evaluation: dict[str, Any]) -> Example:
 
 
 def _readable(evaluation: dict[str, Any]) -> list[Example]:
-    """Sentences of a line or two, without the numbers of addresses and examples."""
+    """Sentences of a line or two, without the numbers of addresses and examples; all, where there are none."""
     translations = evaluation["translations"]
     columns = (evaluation["sources"], evaluation["references"], translations["base"], translations["robust"])
     names = ("source", "reference", "base", "robust")
     examples = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    return [
-        each
-        for each in examples
-        if len(each["reference"].split()) <= _LONGEST and not any(sign.isdigit() for sign in each["source"])
-    ]
+    return [each for each in examples if _is_readable(each)] or examples
+
+
+def _is_readable(example: Example) -> bool:
+    return len(example["reference"].split()) <= _LONGEST and not any(sign.isdigit() for sign in example["source"])
 
 
 def _chrf(example: Example, system: str) -> float:

@@ -5,6 +5,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
+from knnmt.corpus import language_of
 from knnmt.datastore import storage_errors
 from knnmt.demo.examples import differing
 from knnmt.demo.plot import lambda_plot
@@ -22,11 +23,10 @@ def write_report(demo: Demo) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["marked"] = _marked
+    environment.filters |= {"marked": _marked, "language": language_of}
     page = environment.get_template("report.html").render(
         **story,
         model=demo.given[0],
-        store_path=demo.store,
         languages=demo.languages,
         systems=("base", *METHODS),
         examples=differing(story["evaluation"]),

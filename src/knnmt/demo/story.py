@@ -1,6 +1,7 @@
 """The chapters of the demo. What each found is kept, so that a demo that is run again goes on from there."""
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from knnmt import __version__
 from knnmt.cache import cache_directory
 from knnmt.corpus import Corpus, language_of, pair_hash
 from knnmt.datastore import Store, storage_errors
 from knnmt.datastore.files import write_json
 from knnmt.decoding import Settings, Translator, explain
-from knnmt.demo.examples import clearest, differing, worst
-from knnmt.demo.text import prepare
+from knnmt.demo.examples import clearest, worst
+from knnmt.demo.text import PARTS, prepare
 from knnmt.demo.wheels import WHEELS, Wheel, fetch
 from knnmt.errors import DemoError
 from knnmt.evaluation import sentence_chrf
@@ -87,66 +89,69 @@ class Demo:
     def open(self) -> None:
         """Take up what an earlier run has left behind."""
         about = {
+            "version": __version__,
             "model": self.model.fingerprint,
             "tokenizer": self.model.tokenizer_fingerprint,
             "languages": list(self.languages),
+            "options": dict(self.given[2]),
             "wheels": [wheel.sha256 for wheel in self.wheels],
         }
         self.story = {"about": about, "seconds": {}}
-        if not self._kept.is_file():
-            return
         try:
             kept = json.loads(self._kept.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise DemoError(
-                f"{self._kept} is damaged; remove {self.directory} and run the same command again."
-            ) from error
-        if kept.get("about") != about:
-            raise DemoError(
-                f"{self.directory} holds a demo of another model or text; remove it, or give another --out."
-            )
-        if "store" not in kept or (self.store / "manifest.json").is_file():
-            self.story = kept
+            if kept["about"] != about:
+                raise DemoError(
+                    f"{self.directory} holds a demo of another model, text or version of knnmt; remove it, or give "
+                    "another --out."
+                )
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise DemoError(f"{self._kept} cannot be read; remove it, or give another --out.") from error
+        if "store" in kept and not (self.store / "manifest.json").is_file():
+            return
+        if not all((self.directory / "text" / f"{name}.tsv").is_file() for name in PARTS):
+            kept.pop("text", None)  # made again, as it was
+        self.story = kept
 
     @property
     def chapters(self) -> list[Chapter]:
         """In the order they are told in."""
-        texts = {name: self.directory / "text" / f"{name}.tsv" for name in ("train", "dev", "test")}
+        train, dev, test = (str(self.directory / "text" / f"{name}.tsv") for name in PARTS)
         model, _, options = self.given
-        asked = "".join(f" --{name.replace('_', '-')} '{value}'" for name, value in options.items())
-        methods = ",".join(("base", *METHODS))
-        store = self.store
+        asked = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+        translate = _command("translate", self.store, "--method", "robust", "--no-split")
         return [
             Chapter("download", "Real text: what two programs for events say, in their wheels", (), self._download),
             Chapter("text", "Memory, dev and test sentences that share nothing", (), self._text),
             Chapter(
                 "store",
                 "A store: the model's state at every word of the memory",
-                (f"knnmt build {store} {texts['train']} --model {model}{asked}",),
+                (_command("build", self.store, train, "--model", model, *asked),),
                 self._build,
             ),
             Chapter(
                 "methods",
                 "How far to trust it: tuned, or learned by small networks",
-                tuple(f"knnmt fit {store} {texts['dev']} --method {method}" for method in METHODS),
+                tuple(_command("fit", self.store, dev, "--method", method) for method in METHODS),
                 self._fit,
             ),
             Chapter(
                 "evaluation",
                 "Sentences it has never seen, with and without the memory",
-                (f"knnmt evaluate {store} {texts['test']} --methods {methods}",),
+                (_command("evaluate", self.store, test, "--methods", ",".join(("base", *METHODS))),),
                 self._evaluate,
             ),
             Chapter(
                 "explanation",
                 "Why: one translation, token by token",
-                (f"knnmt translate {store} --json",),
+                (f"{translate} --json",),
                 self._explain,
             ),
             Chapter(
                 "lesson",
                 "Teaching: one pair is added, and the next translation uses it",
-                (f"knnmt build {store} {self._lesson_file} --origin '{LESSON}'", f"knnmt translate {store}"),
+                (_command("build", self.store, self._lesson_file, "--origin", LESSON), translate),
                 self._teach,
             ),
         ]
@@ -205,7 +210,7 @@ class Demo:
 
     def _explain(self) -> dict[str, Any]:
         """How the clearest of the examples came about."""
-        example = clearest(differing(self.story["evaluation"]))
+        example = clearest(self.story["evaluation"])
         return example | self._explained(example["source"])
 
     def _explained(self, source: str) -> dict[str, Any]:
@@ -233,3 +238,8 @@ class Demo:
             "tokens": len(nearest),
             "taught": nearest.count(LESSON),
         }
+
+
+def _command(*words: str | Path) -> str:
+    """As it is typed in a shell."""
+    return shlex.join(["knnmt", *map(str, words)])

@@ -11,6 +11,7 @@ from knnmt.corpus import Corpus, Pair, normalise, pair_hash
 from knnmt.demo.twins import TwinFinder
 from knnmt.errors import CorpusError, DemoError
 
+PARTS = ("train", "dev", "test")
 HELD_OUT = 900  # sentences, of which the first third is for the test
 _SHORTEST = 5  # words of a held-out sentence: BLEU says nothing of a button
 _FEWEST = 2000  # pairs, below which there is no memory to speak of
@@ -81,5 +82,5 @@ def _split(pairs: list[Pair]) -> dict[str, list[Pair]]:
         if len(pairs[i].target.split()) >= _SHORTEST and not any(finder.has_twin(i) for finder in finders):
             held_out.append(i)
     test = len(held_out) // 3
-    parts = {"train": sorted(set(order) - set(held_out)), "dev": held_out[test:], "test": held_out[:test]}
-    return {name: [pairs[i] for i in part] for name, part in parts.items()}
+    parts = (sorted(set(order) - set(held_out)), held_out[test:], held_out[:test])
+    return {name: [pairs[i] for i in part] for name, part in zip(PARTS, parts, strict=True)}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from knnmt.corpus import normalise
 
 TWINS = 0.6  # share of all their words that two texts have in common
+CONTAINED = 0.9  # share of a text's words that another has too
 
 
 class TwinFinder:
@@ -21,7 +22,10 @@ class TwinFinder:
                 self.holders[word].append(index)
 
     def has_twin(self, index: int) -> bool:
-        """Whether another text shares its words; numbers and signs do not count, and a text without words has one."""
+        """Whether another text is nearly the same or holds nearly all of its words.
+
+        Numbers and signs do not count; a text without words has a twin.
+        """
         words = self.words[index]
         if not words:
             return True
@@ -29,4 +33,9 @@ class TwinFinder:
         rarest = sorted(words, key=lambda word: (len(self.holders[word]), word))
         rarest = rarest[: len(words) - math.ceil(TWINS * len(words)) + 1]
         others = {other for word in rarest for other in self.holders[word]} - {index}
-        return any(len(words & self.words[other]) >= TWINS * len(words | self.words[other]) for other in others)
+        return any(_are_twins(words, self.words[other]) for other in others)
+
+
+def _are_twins(words: frozenset[str], others: frozenset[str]) -> bool:
+    shared = len(words & others)
+    return shared >= TWINS * len(words | others) or shared >= CONTAINED * len(words)

