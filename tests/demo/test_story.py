@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from worlds import interrupt_after
 
 from knnmt.datastore import Store
 from knnmt.demo import Demo, story
@@ -92,6 +93,18 @@ def test_interrupted_it_goes_on_from_what_is_there(
     assert calls == {name: once[name] + (again[name] if name == broken else 0) for name in calls}
     assert told["store"]["sentences"] == told["text"]["train"]
     assert Store.open(make_demo().store).sentences == told["text"]["train"] + 1
+
+
+def test_interrupted_training_stops_the_demo_and_is_done_again(
+    make_demo: MakeDemo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as while_it_trains:
+        interrupt_after(while_it_trains, 12)
+        with pytest.raises(KeyboardInterrupt):
+            tell(make_demo())
+    assert set(Store.open(make_demo().store).combiners) == {"vanilla", "adaptive"}
+    told = tell(make_demo(), until="methods")
+    assert [method["record"]["training"]["updates_made"] for method in told["methods"][1:]] == [20, 20]
 
 
 def test_told_again_nothing_is_done(make_demo: MakeDemo, monkeypatch: pytest.MonkeyPatch) -> None:
