@@ -47,7 +47,7 @@ def open_file(path: Traversable) -> Iterator[BinaryIO]:
             f"{path} is cut short or no gzip file: copy it again, or compress it again with gzip."
         ) from error
     except OSError as error:
-        raise CorpusError(f"{path} cannot be read ({error.strerror}): check the file and its rights.") from error
+        raise CorpusError(f"{path} cannot be read ({error.strerror or error}): check file and rights.") from error
     except (zipfile.BadZipFile, lzma.LZMAError, RuntimeError) as error:  # damaged, encrypted, packed by unknown means
         raise CorpusError(f"{path} cannot be unpacked ({error}): unpack the archive and give the directory.") from error
 
