@@ -9,6 +9,7 @@ trained ones. The random model is made once and kept beside the store.
 """
 
 import argparse
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,24 +36,30 @@ Block = tuple[Any, Any, Any, list[int], list[Pair]]  # keys, values, log p, leng
 
 
 def random_model(directory: Path) -> Path:
-    """Random weights in the shape of opus-mt: 6 + 6 layers of 512, 58,101 tokens; it hardly ever ends a sentence."""
+    """Random weights in the shape of opus-mt: 6 + 6 layers of 512, 58,101 tokens; all its translations are as long as
+    they may be, so that all systems take the same steps."""
     import torch
-    from transformers import MarianConfig, MarianMTModel
+    from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
     if not (directory / "config.json").exists():
         torch.manual_seed(SEED)
-        shape = {"vocab_size": 58_101, "decoder_vocab_size": 58_101, "d_model": 512}
+        pad = 58_100  # the last, as in opus-mt
+        pads = {"pad_token_id": pad, "decoder_start_token_id": pad}
+        shape = {"vocab_size": pad + 1, "decoder_vocab_size": pad + 1, "d_model": 512, **pads}
         for part in ("encoder", "decoder"):
             shape |= {f"{part}_layers": 6, f"{part}_attention_heads": 8, f"{part}_ffn_dim": 2048}
-        config = MarianConfig.from_pretrained(BUNDLED)
-        known = config.vocab_size
-        config.update(shape)
+        config = MarianConfig.from_pretrained(BUNDLED, **shape)
         model = MarianMTModel(config)
-        model.final_logits_bias[:, known:] = -1e4  # tokens that the bundled tokenizer does not have
+        vocabulary = json.loads((BUNDLED / "vocab.json").read_text(encoding="utf-8"))
+        known = vocabulary.pop("<pad>")
+        model.final_logits_bias[:, known:pad] = -1e4  # tokens that the bundled tokenizer never gives
+        model.final_logits_bias[:, config.eos_token_id] = -1e4
+        vocabulary |= {f"unused{index}": index for index in range(known, pad)} | {"<pad>": pad}
         directory.mkdir(parents=True, exist_ok=True)
-        for name in ("source.spm", "target.spm", "vocab.json", "tokenizer_config.json"):
+        for name in ("source.spm", "target.spm", "tokenizer_config.json"):
             shutil.copy(BUNDLED / name, directory)
-        model.generation_config = model.generation_config.from_pretrained(BUNDLED)
+        (directory / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+        model.generation_config = GenerationConfig.from_pretrained(BUNDLED, bad_words_ids=[[pad]], **pads)
         model.save_pretrained(directory)
     return directory
 
@@ -95,6 +102,7 @@ def make(path: Path, directory: str, corpus: list[Path], pairs: int, precision: 
     batches = list(model.batches(model.codec.encode_sources(sources), model.codec.encode_targets(targets)))
     states = np.concatenate([batch.keys.numpy() for batch in batches])
     tokens = np.concatenate([batch.tokens.numpy() for batch in batches])
+    states, tokens = states[tokens != model.codec.eos], tokens[tokens != model.codec.eos]  # nobody votes for the end
     scale = float(((states[1:] - states[:-1]) ** 2).sum(1).mean())
     combiners: dict[str, Any] = {"vanilla": Vanilla(K, 0.5, scale)}
     for method in ("adaptive", "robust"):
