@@ -15,6 +15,7 @@ from typing import Any
 import sacremoses
 import sentencepiece
 import torch
+from sentences import SENTENCES
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
@@ -57,57 +58,6 @@ LANGUAGES: dict[str, tuple[str | None, str | None]] = {
     "t5-gated": (None, None),  # v1.1: gated feed-forward, output projection of its own, state not scaled
 }
 FAMILIES: tuple[str, ...] = tuple(LANGUAGES)
-
-SENTENCES: list[tuple[str, str]] = [
-    ("Starten Sie den Dienst neu.", "Restart the service."),
-    ("Der Hund schläft unter dem Tisch.", "The dog is sleeping under the table."),
-    ("Wo ist der nächste Bahnhof?", "Where is the nearest railway station?"),
-    ("Ich habe gestern ein Buch gekauft.", "I bought a book yesterday."),
-    ("Das Wetter ist heute schön.", "The weather is nice today."),
-    ("Öffnen Sie die Datei mit einem anderen Programm.", "Open the file with another program."),
-    ("Nehmen Sie die Tablette zweimal am Tag ein.", "Take the tablet twice a day."),
-    ("Die Kommission hat die Verordnung angenommen.", "The Commission has adopted the regulation."),
-    ("Meine Schwester wohnt in einer kleinen Stadt.", "My sister lives in a small town."),
-    ("Können Sie mir bitte helfen?", "Can you help me, please?"),
-    ("Der Zug kommt um acht Uhr an.", "The train arrives at eight o'clock."),
-    ("Wir trinken morgens Kaffee und abends Tee.", "We drink coffee in the morning and tea in the evening."),
-    ("Löschen Sie den Ordner nicht!", "Do not delete the folder!"),
-    ("Das Kind spielt im Garten mit dem Ball.", "The child is playing with the ball in the garden."),
-    ("Dieses Medikament darf nicht an Kinder gegeben werden.", "This medicine must not be given to children."),
-    ("Artikel 5 tritt am 1. Januar in Kraft.", "Article 5 enters into force on 1 January."),
-    ("Er fährt jeden Tag mit dem Fahrrad zur Arbeit.", "He rides his bicycle to work every day."),
-    ("Die Katze fängt eine Maus.", "The cat catches a mouse."),
-    ("Wählen Sie im Menü eine Sprache aus.", "Select a language from the menu."),
-    ("Sie liest ihren Kindern eine Geschichte vor.", "She is reading a story to her children."),
-    ("Es regnet seit drei Tagen.", "It has been raining for three days."),
-    ("Das Passwort muss mindestens zehn Zeichen haben.", "The password must have at least ten characters."),
-    ("Wie viel kostet das Brot?", "How much does the bread cost?"),
-    ("Die Mitgliedstaaten teilen der Kommission die Maßnahmen mit.", "Member States shall inform the Commission."),
-    ("Mein Vater arbeitet in einem Krankenhaus.", "My father works in a hospital."),
-    ("Im Winter gehen wir Ski fahren.", "In winter we go skiing."),
-    ("Der Drucker ist nicht angeschlossen.", "The printer is not connected."),
-    ("Bei Kopfschmerzen fragen Sie Ihren Arzt.", "If you have a headache, ask your doctor."),
-    ("Ich weiß nicht, was er gesagt hat.", "I don't know what he said."),
-    ("Das Fenster lässt sich nicht öffnen.", "The window cannot be opened."),
-    ("Die Stadt liegt an einem großen Fluss.", "The city lies on a large river."),
-    ("Speichern Sie Ihre Arbeit, bevor Sie das Programm beenden.", "Save your work before you quit the program."),
-    ("Sie hat das beste Brot der Stadt gebacken.", "She baked the best bread in town."),
-    ("Diese Richtlinie ist an die Mitgliedstaaten gerichtet.", "This Directive is addressed to the Member States."),
-    ("Der Lehrer erklärt die Aufgabe noch einmal.", "The teacher explains the exercise once more."),
-    ("Warum hast du mich nicht angerufen?", "Why didn't you call me?"),
-    ("Die Kinder haben im Schnee gespielt.", "The children played in the snow."),
-    ("Geben Sie Ihren Namen und Ihre Adresse ein.", "Enter your name and your address."),
-    ("Ein Vogel sitzt auf dem alten Baum.", "A bird is sitting on the old tree."),
-    ("Die Lösung soll kühl gelagert werden.", "The solution should be stored in a cool place."),
-    ("Morgen werden wir unsere Freunde besuchen.", "Tomorrow we will visit our friends."),
-    ("Der Server antwortet nicht auf die Anfrage.", "The server does not respond to the request."),
-    ("Ich möchte ein Zimmer für zwei Nächte.", "I would like a room for two nights."),
-    ("Das Gericht hat die Klage abgewiesen.", "The Court dismissed the action."),
-    ("Nach dem Essen spülen wir das Geschirr.", "After the meal we wash the dishes."),
-    ("Die Sonne geht im Osten auf.", "The sun rises in the east."),
-    ("Klicken Sie auf das Bild, um es zu vergrößern.", "Click on the picture to enlarge it."),
-    ("Seine Mutter singt ein altes Lied.", "His mother is singing an old song."),
-]
 
 _PIECES = 300
 _POSITIONS = 256

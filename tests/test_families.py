@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from families import FAMILIES, LANGUAGES, SENTENCES, target_ids
+from families import FAMILIES, LANGUAGES, target_ids
+from sentences import SENTENCES
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, FSMTTokenizer
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from families import LANGUAGES, SENTENCES
+from families import LANGUAGES
+from sentences import SENTENCES
 
 from knnmt.corpus import Pair
 from knnmt.datastore import Store, StoreWriter

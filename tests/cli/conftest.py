@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from families import SENTENCES
+from sentences import SENTENCES
 
 from knnmt.cli import main
 from knnmt.workflow import build, fit

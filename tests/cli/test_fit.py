@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from families import SENTENCES
+from sentences import SENTENCES
 from worlds import interrupt_after
 
 from knnmt.datastore import Store

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from families import SENTENCES
+from sentences import SENTENCES
 
 from knnmt import Settings, Translator
 

@@ -82,7 +82,7 @@ def test_older_memories_say_lang(tmp_path: Path) -> None:
     [
         (unit(en="a", fr="b"), ("de", "en"), r"no unit in both de and en \(its languages: en, fr\): give"),
         ("", ("de", "en"), r"no unit in both de and en \(its languages: none\)"),
-        (unit(en="a", de="b"), None, r"names its languages.*--source-lang"),
+        (unit(en="a", de="b"), None, "does not say which it translates: say it with --source-lang"),
         (unit(en="a", de="b") + "<tu>", ("de", "en"), r"is not well-formed XML \(.+line 5.*\): export it again"),
     ],
 )

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from families import FAMILIES, SENTENCES
+from families import FAMILIES
 from naive import Dense
+from sentences import SENTENCES
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from worlds import load, make_store
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from families import FAMILIES, SENTENCES
+from families import FAMILIES
+from sentences import SENTENCES
 from worlds import load, make_store
 
 from knnmt.combiner import Combiner, Robust, Vanilla

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from families import FAMILIES, SENTENCES
+from families import FAMILIES
 from naive import Dense, beam_search
+from sentences import SENTENCES
 from worlds import load, make_store
 
 from knnmt.combiner import Vanilla

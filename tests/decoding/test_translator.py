@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from families import SENTENCES
+from sentences import SENTENCES
 from worlds import load, make_store
 
 from knnmt.combiner import Vanilla

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polib
 import pytest
-from families import SENTENCES
+from sentences import SENTENCES
 
 from knnmt.demo import text
 from knnmt.demo.wheels import Wheel
@@ -27,7 +27,7 @@ def make_wheel(directory: Path, project: str, catalogues: dict[str, list[tuple[s
         archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\n")
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
-    return Wheel(project, "1.0", path.name, hashlib.sha256(path.read_bytes()).hexdigest(), 1)
+    return Wheel(project, "1.0", hashlib.sha256(path.read_bytes()).hexdigest(), 1)
 
 
 def sentences(count: int, seed: int) -> list[tuple[str, str]]:

@@ -33,7 +33,7 @@ def test_without_an_index_it_says_what_it_needs(
 
 
 def test_another_file_of_the_same_name_is_refused(index: tuple[Wheel, ...], tmp_path: Path) -> None:
-    forged = Wheel("tickets", "1.0", index[0].file, "0" * 64, 1)
+    forged = Wheel("tickets", "1.0", "0" * 64, 1)
     with pytest.raises(DemoError, match="could not download"):
         fetch([forged], tmp_path / "cache")
 
@@ -47,5 +47,4 @@ def test_a_cache_that_cannot_be_written(index: tuple[Wheel, ...], tmp_path: Path
 def test_the_demos_own_wheels_are_pinned_and_small() -> None:
     assert sum(wheel.megabytes for wheel in WHEELS) <= 80
     for wheel in WHEELS:
-        assert wheel.file.startswith(f"{wheel.project}-{wheel.version}-")
         assert len(bytes.fromhex(wheel.sha256)) == 32

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from families import FAMILIES, LANGUAGES, SENTENCES, target_ids
+from families import FAMILIES, LANGUAGES, target_ids
+from sentences import SENTENCES
 
 from knnmt.errors import ModelError
 from knnmt.model import TranslationModel

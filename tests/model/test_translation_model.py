@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from families import FAMILIES, LANGUAGES, SENTENCES
+from families import FAMILIES, LANGUAGES
+from sentences import SENTENCES
 
 from knnmt.model import KEY_LAYERS, TranslationModel
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from families import SENTENCES
+from sentences import SENTENCES
 from torch import Tensor
 from worlds import load
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from families import SENTENCES
+from sentences import SENTENCES
 from worlds import load, make_store
 
 from knnmt.combiner import Vanilla

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from families import SENTENCES
+from sentences import SENTENCES
 from torch import Tensor
 from worlds import load, make_store
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from families import SENTENCES
+from sentences import SENTENCES
 
 from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Store, StoreWriter

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
-from families import SENTENCES
+from sentences import SENTENCES
 
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator

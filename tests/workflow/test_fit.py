@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from families import SENTENCES
+from sentences import SENTENCES
 from worlds import make_store
 
 from knnmt.combiner import Combiner, Vanilla, load_combiner

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from families import SENTENCES
+from sentences import SENTENCES
 
 from knnmt.datastore import Store
 from knnmt.model import TranslationModel

@@ -39,6 +39,11 @@ def in_a_line(options: dict[str, Any]) -> str:
     )
 
 
+def settings_in_a_line(combiner: dict[str, Any]) -> str:
+    """Of a combiner as `info` describes it."""
+    return in_a_line({key: value for key, value in combiner.items() if key not in ("name", "method", "record")})
+
+
 def size(count: float) -> str:
     """Bytes for people."""
     for unit in ("B", "kB", "MB", "GB"):

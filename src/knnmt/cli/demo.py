@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from knnmt.cli import options
-from knnmt.cli.console import err, facts, in_a_line, note, out, print_json, size
+from knnmt.cli.console import err, facts, note, out, print_json, settings_in_a_line, size
 
 if TYPE_CHECKING:
     from knnmt.demo import Demo
@@ -89,9 +89,7 @@ def _store(store: dict[str, Any]) -> None:
 
 def _methods(combiners: list[dict[str, Any]]) -> None:
     rows = [("base", f"NLL of the dev tokens {combiners[0]['record']['base_nll']:.3f}")]
-    for combiner in combiners:
-        settings = {key: value for key, value in combiner.items() if key not in ("name", "method", "record")}
-        rows.append((combiner["name"], f"NLL {combiner['record']['nll']:.3f} ({in_a_line(settings)})"))
+    rows += [(each["name"], f"NLL {each['record']['nll']:.3f} ({settings_in_a_line(each)})") for each in combiners]
     facts(rows)
 
 
@@ -102,11 +100,15 @@ def _evaluation(evaluation: dict[str, Any]) -> None:
     show_evaluation(evaluation, signatures=False)
     for example in differing(evaluation):
         out.print()
-        facts([(name, example[name]) for name in ("source", "reference", "base", "robust")])
+        _side_by_side(example)
+
+
+def _side_by_side(example: dict[str, Any]) -> None:
+    facts([(name, example[name]) for name in ("source", "reference", "base", "robust")])
 
 
 def _explanation(explanation: dict[str, Any]) -> None:
-    facts([(name, explanation[name]) for name in ("source", "reference", "base", "robust")])
+    _side_by_side(explanation)
     table = Table(title="λ: the memory's share")
     for column in ("token", "λ", "the model's choices", "the memory's vote", "nearest sentence, and where it is from"):
         table.add_column(column, overflow="fold")

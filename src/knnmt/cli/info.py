@@ -1,7 +1,7 @@
 """`knnmt info`"""
 
 from knnmt.cli import options
-from knnmt.cli.console import facts, in_a_line, print_json, size
+from knnmt.cli.console import facts, print_json, settings_in_a_line, size
 
 
 def info(store: options.Store, as_json: options.Json = False) -> None:
@@ -27,6 +27,6 @@ def info(store: options.Store, as_json: options.Json = False) -> None:
     ]
     rows += [(part, size(count)) for part, count in found["bytes"].items() if count]
     for combiner in found["combiners"]:
-        settings = in_a_line({key: combiner[key] for key in combiner if key not in ("name", "method", "record")})
-        rows.append((combiner["name"], f"{combiner['method']}: {settings}; dev NLL {combiner['record']['nll']:.3f}"))
+        nll = combiner["record"]["nll"]
+        rows.append((combiner["name"], f"{combiner['method']}: {settings_in_a_line(combiner)}; dev NLL {nll:.3f}"))
     facts(rows)

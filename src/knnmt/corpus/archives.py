@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
 from knnmt.corpus.catalogue import language_in_path, languages_of
-from knnmt.corpus.languages import language_of, nearest_language
+from knnmt.corpus.languages import language_of, nearest_language, required_languages
 from knnmt.errors import CorpusError
 
 _ARCHIVES = (".whl", ".zip")
@@ -28,11 +28,7 @@ def catalogues_in(path: Path, languages: tuple[str, str] | None) -> list[tuple[s
     found = sorted(_catalogues(path), key=lambda each: (each[0].lower().removesuffix(".gz").endswith(".mo"), each[0]))
     if not found:
         raise CorpusError(f"{path} holds no message catalogue (.po, .mo): name the corpus files in it.")
-    if languages is None:
-        raise CorpusError(
-            f"{path} holds catalogues of several languages, and the model does not say which it translates: "
-            "say it with --source-lang and --target-lang."
-        )
+    languages = required_languages(languages, path)
     wanted = {language_of(language): language for language in languages}
     variants: dict[str, dict[str, tuple[str, Traversable]]] = defaultdict(dict)  # by catalogue, then language
     others: set[str] = set()

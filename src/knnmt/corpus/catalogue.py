@@ -10,7 +10,7 @@ from typing import Any
 
 import polib
 
-from knnmt.corpus.languages import is_language, language_of
+from knnmt.corpus.languages import is_language, language_of, required_languages
 from knnmt.corpus.lines import open_file
 from knnmt.corpus.pair import Pair, Part
 from knnmt.corpus.white_space import LINE_ENDS, in_one_line
@@ -82,11 +82,7 @@ def _direction(
     path: Traversable, metadata: Mapping[str, str], languages: tuple[str, str] | None
 ) -> Callable[[str, str], tuple[str, str]]:
     """What puts a message and its translation in the order source, target."""
-    if languages is None:
-        raise CorpusError(
-            f"{path} may be read in either direction, and the model does not say which languages it translates: "
-            "say it with --source-lang and --target-lang."
-        )
+    languages = required_languages(languages, path)
     messages, translations = _languages(path, metadata)
     if not translations:
         raise CorpusError(f"{path} does not say its language: add a Language line to its header.")

@@ -5,6 +5,8 @@ from functools import lru_cache
 from langcodes import Language, closest_supported_match, tag_is_valid
 from langcodes.tag_parser import LanguageTagError
 
+from knnmt.errors import CorpusError
+
 
 def language_of(code: str) -> str:
     """The language of any model's code, as ISO 639 writes it: de, de_DE, deu_Latn → de."""
@@ -13,6 +15,16 @@ def language_of(code: str) -> str:
         return str(Language.get(code).prefer_macrolanguage().language)
     except LanguageTagError:
         return code.casefold()
+
+
+def required_languages(languages: tuple[str, str] | None, path: object) -> tuple[str, str]:
+    """Of source and target, for a file that can be read in more than one direction."""
+    if languages is None:
+        raise CorpusError(
+            f"{path} holds texts by language, and the model does not say which it translates: "
+            "say it with --source-lang and --target-lang."
+        )
+    return languages
 
 
 def is_language(name: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 from lxml import etree
 
-from knnmt.corpus.languages import nearest_language
+from knnmt.corpus.languages import nearest_language, required_languages
 from knnmt.corpus.lines import open_file
 from knnmt.corpus.pair import Pair, Part
 from knnmt.corpus.white_space import in_one_line
@@ -18,18 +18,14 @@ _CODES = {"bpt", "ept", "it", "ph", "ut"}  # hold a format's own codes, and no t
 def read_tmx(part: Part) -> Iterator[Pair]:
     """A pair for each unit, numbered; of several variants (de-AT, de-DE) the one nearest to the model's language."""
     (path,) = part.paths
-    if part.languages is None:
-        raise CorpusError(
-            f"{path} names its languages, and the model does not say which it translates: "
-            "say it with --source-lang and --target-lang."
-        )
+    languages = required_languages(part.languages, path)
     seen: set[str] = set()
     complete = False
     try:
         with open_file(path) as file:
             for number, texts in enumerate(_units(file), start=1):
                 seen.update(texts)
-                source, target = _pair(texts, part.languages)
+                source, target = _pair(texts, languages)
                 complete = complete or bool(source and target)
                 yield Pair(source, target, part.origin, number, "" if source and target else "untranslated")
     except etree.XMLSyntaxError as error:
@@ -37,7 +33,7 @@ def read_tmx(part: Part) -> Iterator[Pair]:
     if not complete:
         have = ", ".join(sorted(seen)) or "none"
         raise CorpusError(
-            f"{path} has no unit in both {part.languages[0]} and {part.languages[1]} (its languages: {have}): "
+            f"{path} has no unit in both {languages[0]} and {languages[1]} (its languages: {have}): "
             "give a memory of the model's languages."
         )
 

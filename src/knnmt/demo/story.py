@@ -21,7 +21,6 @@ from knnmt.demo.examples import clearest, worst
 from knnmt.demo.text import PARTS, prepare
 from knnmt.demo.wheels import WHEELS, Wheel, fetch
 from knnmt.errors import DemoError
-from knnmt.evaluation import sentence_chrf
 from knnmt.model import TranslationModel
 from knnmt.workflow import build, evaluate, fit, info
 
@@ -239,8 +238,6 @@ class Demo:
             "reference": reference,
             "before": example["robust"],
             "after": after["translation"],
-            "chrf_before": sentence_chrf(example["robust"], reference),
-            "chrf_after": sentence_chrf(after["translation"], reference),
             "tokens": len(nearest),
             "taught": nearest.count(LESSON),
         }

@@ -13,13 +13,16 @@ from knnmt.errors import DemoError
 
 @dataclass(frozen=True)
 class Wheel:
-    """A pinned package of the package index."""
+    """A pinned package of the package index, without compiled code."""
 
     project: str
     version: str
-    file: str
     sha256: str
     megabytes: int
+
+    @property
+    def file(self) -> str:
+        return f"{self.project}-{self.version}-py3-none-any.whl"
 
     @property
     def requirement(self) -> str:
@@ -35,20 +38,8 @@ class Wheel:
 
 # Ticket sales and conferences: one domain, in a dozen languages.
 WHEELS = (
-    Wheel(
-        "pretix",
-        "2026.8.0",
-        "pretix-2026.8.0-py3-none-any.whl",
-        "a78932e698778d873530d67f25a57c28d1c09b1bfb1a22ec817c00d90397db85",
-        40,
-    ),
-    Wheel(
-        "indico",
-        "3.2.9",
-        "indico-3.2.9-py3-none-any.whl",
-        "194d2e31ccaabd2b9af7809e67d60d942faee35a6b4de36f0c2c280a32ed84c3",
-        30,
-    ),
+    Wheel("pretix", "2026.8.0", "a78932e698778d873530d67f25a57c28d1c09b1bfb1a22ec817c00d90397db85", 40),
+    Wheel("indico", "3.2.9", "194d2e31ccaabd2b9af7809e67d60d942faee35a6b4de36f0c2c280a32ed84c3", 30),
 )
 
 

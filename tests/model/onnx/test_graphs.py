@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from families import FAMILIES, SENTENCES
+from families import FAMILIES
+from sentences import SENTENCES
 from worlds import load
 
 from knnmt.errors import ModelError
