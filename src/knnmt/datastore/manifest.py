@@ -16,7 +16,6 @@ SEGMENTS, INDEX, COMBINERS, STAGING = "segments", "index", "combiners", "staging
 
 _NUMBER = r"\d{6,}"
 _NAME = r"[\w-][\w.-]*"
-_TAKEN = ("baseline", "bleu", "chrf")  # keys of an evaluation's JSON that stand beside names of combiners
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,7 @@ def _matching(pattern: str, text: str) -> str:
 
 
 def check_combiner_name(name: str) -> None:
-    """A combiner's name becomes part of a directory's name, and a key of an evaluation's JSON."""
-    if name in _TAKEN:
-        raise StoreError(f"{name!r} means something else in an evaluation; give the combiner another name")
+    """A combiner's name becomes part of a directory's name."""
     if re.fullmatch(_NAME, name) is None:
         raise StoreError(f"{name!r} cannot name a combiner; use letters, digits, '-', '_' and '.' only")
 

@@ -18,6 +18,7 @@ from knnmt.workflow.fit_vanilla import tune_vanilla
 from knnmt.workflow.session import Session
 
 K = 8  # neighbours of trained methods
+_TAKEN = (BASE, "baseline", "bleu", "chrf")  # keys that stand beside combiners' names in an evaluation's JSON
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ def fit(
     if method not in METHODS:
         raise MethodError(f"There is no method {method}; choose one of {', '.join(METHODS)}.")
     name = name or method
-    if name == BASE:
-        raise MethodError(f"The name {BASE} is the model's own; choose another.")
+    if name in _TAKEN:
+        raise MethodError(f"The name {name} means something else in an evaluation; choose another.")
     check_combiner_name(name)
     store = Store.open(store)
     networks, recipe = (networks or Networks()).leaving_out(method, without, recipe or Recipe())
