@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--precision", default="auto")
-    parser.add_argument("--in-memory", action="store_true")
+    parser.add_argument("--in-memory", action=argparse.BooleanOptionalAction, help="else where it fits")
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -8,7 +8,7 @@ import pytest
 
 from knnmt.errors import StoreError
 from knnmt.search import IndexConfig, build_index, ivf
-from knnmt.search.ivf import FILE, IVF
+from knnmt.search.ivf import HELD, IVF, MAPPED
 from knnmt.search.pairs import Pairs
 
 
@@ -77,12 +77,33 @@ def test_wider_means_more_lists_and_more_candidates(engine, large_store):
     ).sum()
 
 
-def test_file_is_mapped_not_read(engine, large_store):
-    assert f"{large_store.index_directory / FILE}" in Path("/proc/self/maps").read_text()
+def test_one_file_is_mapped_and_the_other_read(large_store, either):
+    path = large_store.index_directory / (HELD if either.in_memory else MAPPED)
+    assert (str(path) in Path("/proc/self/maps").read_text()) != either.in_memory
 
 
-def test_bytes_a_pair(large_store):
-    assert (large_store.index_directory / FILE).stat().st_size / large_store.pairs <= large_store.dim / 8 + 32
+def test_both_layouts_hold_the_same_codes(large_store):
+    """FastScan rounds its distances, so that candidates at the edge may differ, and only these."""
+    config = IndexConfig.read(large_store.index_directory)
+    mapped, held = (IVF.open(large_store.index_directory, config, large_store.segments, each) for each in (False, True))
+    queries = large_store.column("keys")[::100].astype(np.float32)
+    ours, theirs = mapped.candidates(queries, 16), held.candidates(queries, 16)
+    assert ours.shape == theirs.shape
+    shared = [len(set(a) & set(b)) for a, b in zip(ours.tolist(), theirs.tolist(), strict=True)]
+    assert np.mean(shared) >= 0.97 * ours.shape[1]
+
+
+def test_an_index_without_a_layout_for_memory_is_mapped(toolbox, tmp_path):
+    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
+    build_index([segment], tmp_path, "ivf")
+    config = IndexConfig.read(tmp_path)
+    del config.files[HELD]
+    assert not IVF.open(tmp_path, config, [segment], in_memory=True).in_memory
+
+
+@pytest.mark.parametrize("name", [MAPPED, HELD])
+def test_bytes_a_pair(large_store, name):
+    assert (large_store.index_directory / name).stat().st_size / large_store.pairs <= large_store.dim / 8 + 32
 
 
 def test_graph_over_the_centres(toolbox, tmp_path, monkeypatch):
@@ -102,7 +123,8 @@ def test_the_same_pairs_give_the_same_index(toolbox, tmp_path):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(6), 3_000, 8))
     for name in ("a", "b"):
         build_index([segment], tmp_path / name, "ivf")
-    assert (tmp_path / "a" / FILE).read_bytes() == (tmp_path / "b" / FILE).read_bytes()
+    for file in (MAPPED, HELD):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     assert IndexConfig.read(tmp_path / "a") == IndexConfig.read(tmp_path / "b")
 
 
@@ -128,19 +150,21 @@ def damage_garbage(path):
     path.write_bytes(b"\x07" * path.stat().st_size)
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
 @pytest.mark.parametrize("damage", [damage_nothing_left, damage_cut_short, damage_garbage])
-def test_damaged_file_is_a_sentence(toolbox, tmp_path, damage):
+def test_damaged_file_is_a_sentence(toolbox, tmp_path, damage, in_memory):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
     build_index([segment], tmp_path / "index", "ivf")
-    damage(tmp_path / "index" / FILE)
+    damage(tmp_path / "index" / (HELD if in_memory else MAPPED))
     config = IndexConfig.read(tmp_path / "index")
     with pytest.raises(StoreError, match="knnmt build"):
-        IVF.open(tmp_path / "index", config, [segment])
+        IVF.open(tmp_path / "index", config, [segment], in_memory)
 
 
-def test_no_room_for_the_file(toolbox, tmp_path):
+@pytest.mark.parametrize("name", [MAPPED, HELD])
+def test_no_room_for_the_file(toolbox, tmp_path, name):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(9), 500, 8))
-    (tmp_path / FILE).mkdir()  # nothing can be written under this name
+    (tmp_path / name).mkdir()  # nothing can be written under this name
     with pytest.raises(StoreError, match="cannot write"):
         build_index([segment], tmp_path, "ivf")
     assert not (tmp_path / "config.json").exists()

@@ -7,7 +7,7 @@ import pytest
 from knnmt.corpus import Pair
 from knnmt.datastore import ModelRecord, Store, StoreWriter
 from knnmt.errors import StoreError
-from knnmt.search import IndexConfig, Searcher, build_index, describe_index, searcher
+from knnmt.search import IndexConfig, Searcher, build_index, describe_index, parameters, searcher
 from knnmt.search.pairs import Pairs
 
 
@@ -64,6 +64,15 @@ def test_queries_of_another_size_are_a_mistake(small_store):
         Searcher(small_store).search(random_queries(2, 8), 4)
     with pytest.raises(ValueError, match="at least 1"):
         Searcher(small_store).search(random_queries(2, 16), 0)
+
+
+@pytest.mark.parametrize(("share", "held"), [(1 / 8, True), (0.0, False)])
+def test_the_index_is_held_in_memory_where_it_fits(large_store, monkeypatch, share, held):
+    monkeypatch.setattr(parameters, "HELD_SHARE", share)
+    assert Searcher(large_store).engines[0].in_memory == held
+    assert Searcher(large_store).description.endswith(",in-memory") == held
+    for asked in (True, False):
+        assert Searcher(large_store, asked).engines[0].in_memory == asked
 
 
 def test_index_finds_nearly_all_and_rescores_exactly(large_store, toolbox):
@@ -235,7 +244,7 @@ def test_missing_index_is_refused(large_store, toolbox, tmp_path):
 
 def test_descriptions(large_store, small_store):
     config = IndexConfig.read(large_store.index_directory)
-    assert Searcher(large_store).description == f"{config.index},probes={config.probes}"
+    assert Searcher(large_store, in_memory=False).description == f"{config.index},probes={config.probes}"
     assert Searcher(small_store).description == "Flat"
     assert describe_index(small_store)["index"] == "Flat"
     described = describe_index(large_store)

@@ -27,7 +27,7 @@ def evaluate(
     engine: options.Engine = "auto",
     precision: options.Precision = "auto",
     skip_above: options.SkipAbove = 1.0,
-    in_memory: options.InMemory = False,
+    in_memory: options.InMemory = None,
     comet: Annotated[bool, typer.Option("--comet", help="COMET too, by the comet-score command.")] = False,
     comet_model: Annotated[
         str | None, typer.Option(help="COMET's model or local checkpoint; asks for COMET.", show_default=False)

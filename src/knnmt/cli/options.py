@@ -39,7 +39,14 @@ Runner = Annotated[str, typer.Option("--engine", help="Runs the model: onnx or t
 SkipAbove = Annotated[
     float, typer.Option(help="Do not search where the model gives a token more than this; 1: always search.")
 ]
-InMemory = Annotated[bool, typer.Option("--in-memory", help="Hold the index in memory: slower to open, quicker.")]
+InMemory = Annotated[
+    bool | None,
+    typer.Option(
+        "--in-memory/--mapped",
+        help="Hold the index in memory, which is quicker, or map its file; held where it fits by default.",
+        show_default=False,
+    ),
+]
 Precision = Annotated[str, typer.Option(help="float32, or int8, which only onnx knows; auto: the store's own.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences decoded together; changes speed, not translations.")]
 SourceLang = Annotated[

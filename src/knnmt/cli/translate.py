@@ -23,7 +23,7 @@ def translate(
     engine: options.Engine = "auto",
     precision: options.Precision = "auto",
     skip_above: options.SkipAbove = 1.0,
-    in_memory: options.InMemory = False,
+    in_memory: options.InMemory = None,
     no_split: Annotated[bool, typer.Option("--no-split", help="Do not split a line into sentences.")] = False,
     model: options.Moved = None,
     device: options.Device = "auto",

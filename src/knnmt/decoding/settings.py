@@ -22,7 +22,7 @@ class Settings:
             quickest there is
         precision: `float32` or `int8`, which only onnx knows
         skip_above: no search where the model gives its likeliest token more than this; 1: always search
-        in_memory: hold the store's index in memory, which searches quicker
+        in_memory: hold the store's index in memory, which is quicker, or map it; None: hold it where it fits
         split: whether a line is split into sentences that are translated apart, where n_best is 1
     """
 
@@ -34,7 +34,7 @@ class Settings:
     engine: str = "auto"
     precision: str = "auto"
     skip_above: float = 1.0
-    in_memory: bool = False
+    in_memory: bool | None = None
     split: bool = True
 
     def __post_init__(self) -> None:

@@ -13,7 +13,12 @@ class Engine(Protocol):
     """Proposes pairs that may be near; `Searcher` reads their keys and computes the distances.
 
     A new engine is one file with such a class and one line in `ENGINES`.
+
+    Attributes:
+        in_memory: whether what is searched is held in memory
     """
+
+    in_memory: bool
 
     @classmethod
     def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:

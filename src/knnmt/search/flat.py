@@ -17,9 +17,8 @@ class Flat:
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
         self.block = max(1, BLOCK_NUMBERS // pairs.dim)
-        self.resident: list[tuple[Ids, Floats]] | None = None
-        if 4 * len(pairs) * pairs.dim <= FLAT_RESIDENT_BYTES:
-            self.resident = list(pairs.blocks(len(pairs)))
+        self.in_memory = 4 * len(pairs) * pairs.dim <= FLAT_RESIDENT_BYTES
+        self.resident = list(pairs.blocks(len(pairs))) if self.in_memory else None
 
     @classmethod
     def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:

@@ -1,6 +1,7 @@
 """Faiss inverted lists with one-bit codes (RaBitQ): the index for stores of more than some ten thousand pairs.
 
-The codes only choose candidates. d/8 + 16 bytes a pair; the file is memory-mapped.
+The codes only choose candidates. They lie there twice, about d/8 + 16 bytes a pair each: to be memory-mapped, and laid
+out for the processor's shuffles (FastScan), many pairs at once, to be held in memory.
 """
 
 from collections.abc import Sequence
@@ -21,15 +22,15 @@ from knnmt.search.parameters import BLOCK_NUMBERS, PARALLEL_QUERIES, RECALL_QUER
 from knnmt.search.recall import RecallTest
 from knnmt.search.threads import one_thread
 
-FILE = "index.faiss"
+MAPPED, HELD = "index.faiss", "fastscan.faiss"
 
 
 class IVF:
     """An opened index. Searching changes nothing in it: threads may share one."""
 
-    def __init__(self, index: Any, probes: int, rescore: int, owner: Any = None) -> None:
+    def __init__(self, index: Any, probes: int, rescore: int) -> None:
         self.index = index
-        self.owner = owner  # whose centres the index uses, if they are not its own
+        self.in_memory = isinstance(index, faiss.IndexIVFRaBitQFastScan)
         self.graph = isinstance(faiss.downcast_index(index.quantizer), faiss.IndexHNSW)
         self.probes = probes
         self.rescore = rescore
@@ -37,19 +38,18 @@ class IVF:
     @classmethod
     def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool = False) -> Self:
         config.check_files(directory)
+        # IO_FLAG_MMAP_IFC maps the centres and the lists alike. IO_FLAG_MMAP maps only the lists, and searching them
+        # then starts threads that read ahead.
+        held = in_memory and HELD in config.files  # which an index of knnmt's first days lacks
+        name, flags = (HELD, 0) if held else (MAPPED, faiss.IO_FLAG_MMAP_IFC)
+        path = directory / name
         try:
-            # Maps the centres and the lists alike. IO_FLAG_MMAP maps only the lists, and searching them then
-            # starts threads that read ahead.
-            index = faiss.read_index(str(directory / FILE), faiss.IO_FLAG_MMAP_IFC)
+            index = faiss.read_index(str(path), flags)
         except RuntimeError as error:
-            raise StoreError(f"{directory / FILE} is damaged; {MEND}") from error
+            raise StoreError(f"{path} is damaged; {MEND}") from error
         if index.d != config.dim or index.ntotal != config.pairs or config.probes is None:
-            raise StoreError(f"{directory / FILE} is not what the config beside it says; {MEND}")
-        if not in_memory:
-            return cls(index, config.probes, config.rescore)
-        # The same codes laid out for the processor's shuffles, many pairs at once; it cannot be mapped.
-        owner: Any = index
-        return cls(faiss.IndexIVFRaBitQFastScan(owner), config.probes, config.rescore, owner)
+            raise StoreError(f"{path} is not what the config beside it says; {MEND}")
+        return cls(index, config.probes, config.rescore)
 
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
         return self.look(queries, self.rescore * k * widen, self.probes * widen)
@@ -73,13 +73,8 @@ class IVF:
         centres = cluster(pairs, lists)
         index = _empty_index(centres, graph_links(lists))
         _add(index, pairs)
-        try:
-            faiss.write_index(index, str(directory / FILE))
-        except RuntimeError as error:  # faiss knows no errno
-            raise StoreError(
-                f"cannot write {directory / FILE}; make room or choose another directory, "
-                "and run the same command again"
-            ) from error
+        layouts = {MAPPED: index, HELD: faiss.IndexIVFRaBitQFastScan(index)}
+        files = {name: _write(layout, directory / name) for name, layout in layouts.items()}
         test = RecallTest(pairs, RECALL_QUERIES, SEED)
         point = choose(cls(index, probes=1, rescore=1).look, lists, test)
         return IndexConfig(
@@ -93,7 +88,7 @@ class IVF:
             rescore=point.rescore,
             recall=point.recall,
             parameters={"probes": point.probes, "lists": lists, "seed": SEED, "recall_queries": RECALL_QUERIES},
-            files={FILE: (directory / FILE).stat().st_size},
+            files=files,
         )
 
 
@@ -108,6 +103,17 @@ def _empty_index(centres: Floats, links: int) -> Any:
     index = faiss.IndexIVFRaBitQ(quantizer, dim, lists, faiss.METRIC_L2)
     index.train(centres)  # the centres are there; what is left of training asks for any keys and uses none
     return index
+
+
+def _write(index: Any, path: Path) -> int:
+    """How many bytes it has."""
+    try:
+        faiss.write_index(index, str(path))
+    except RuntimeError as error:  # faiss knows no errno
+        raise StoreError(
+            f"cannot write {path}; make room or choose another directory, and run the same command again"
+        ) from error
+    return path.stat().st_size
 
 
 def _add(index: Any, pairs: Pairs) -> None:

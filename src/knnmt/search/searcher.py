@@ -15,6 +15,7 @@ from knnmt.search.exact import Exclude, nearest_allowed
 from knnmt.search.flat import Flat
 from knnmt.search.neighbours import Neighbours
 from knnmt.search.pairs import Floats, Ids, Pairs
+from knnmt.search.parameters import fits_in_memory
 
 WIDER = (1, 2, 4, 8, 16, 32, 64)  # times as far as usual; what is then still missing is looked for exactly
 
@@ -27,16 +28,15 @@ class Searcher:
         neighbours.values  # int32 [rows, 8]
     """
 
-    def __init__(self, store: Store, in_memory: bool = False) -> None:
+    def __init__(self, store: Store, in_memory: bool | None = None) -> None:
         """Opens the index, if there is one. Raises `StoreError` where it is missing, damaged or of other segments.
 
         Args:
-            in_memory: hold the index in memory, which takes seconds to open and searches quicker; else it is mapped
+            in_memory: hold the index in memory, which is quicker, or map its file; None: hold it where it fits
         """
         if not store.pairs:
             raise StoreError(f"{store.path} holds no pairs; add some with `knnmt build`")
         self.store = store
-        self.in_memory = in_memory
         self.pairs = Pairs(store.segments)
         self.config = exact_config(store)
         self.engines: list[Engine] = []
@@ -44,7 +44,8 @@ class Searcher:
         if store.index_directory is not None:
             self.config = IndexConfig.read(store.index_directory)
             covered = frozenset(self.config.segments)
-            self.engines.append(_open(store, self.config, in_memory))
+            held = fits_in_memory(self.config.pairs, self.config.dim) if in_memory is None else in_memory
+            self.engines.append(_open(store, self.config, held))
         tail = [segment for segment in store.segments if segment.name not in covered]
         if tail:
             self.engines.append(Flat(Pairs(tail)))
@@ -55,7 +56,7 @@ class Searcher:
         probes = self.config.probes
         if probes is None:
             return self.config.index
-        return f"{self.config.index},probes={probes}{',in-memory' if self.in_memory else ''}"
+        return f"{self.config.index},probes={probes}{',in-memory' if self.engines[0].in_memory else ''}"
 
     def search(self, queries: npt.NDArray[np.float32], k: int, exclude: Exclude | None = None) -> Neighbours:
         """The k nearest pairs of each query.
