@@ -1,6 +1,8 @@
+import os
 import shutil
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import polib
 import pytest
@@ -36,6 +38,7 @@ def project(tmp_path: Path) -> Path:
     write(root, "swedish/de.po", "de", ("Hjälp", "Hilfe"), source="sv")
     (root / "readme.txt").write_text("no catalogue")
     write(root, "po/de_AT.po", "de", ("Help", "Beistand"))
+    write(root, ".venv/site-packages/de/LC_MESSAGES/pip.po", "de", ("Not found", "Nicht gefunden"))
     for name in ("__MACOSX/po/._de.po", "po/.de.po", "pump/Pump.mo", "po/.po"):  # what only looks like a catalogue
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"\xff\xfe model Pump")
@@ -93,11 +96,42 @@ def test_a_damaged_catalogue_in_its_place_is_told(project: Path) -> None:
         read(project, "de", "en")
 
 
+BROKEN = b'msgid "yes"\nmsgstr "ja\n'
+LATIN = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "door"\nmsgstr "Tür"\n'.encode(
+    "latin-1"
+)
+
+
+@pytest.mark.parametrize("content", [BROKEN, LATIN], ids=["syntax", "encoding"])
+@pytest.mark.parametrize("name", ["b/po/de.po", "b/shop.po"])
+def test_a_damaged_catalogue_among_good_ones_is_told(packed: Path, name: str, content: bytes) -> None:
+    add(packed, name, content)
+    with pytest.raises(CorpusError, match=rf"{name} is no catalogue that can be read \(.+\): check it"):
+        read(packed, "de", "en")
+
+
+def test_a_damaged_catalogue_of_a_language_nobody_asks_for_is_not(packed: Path) -> None:
+    before = read(packed, "de", "en")
+    add(packed, "b/po/fr.po", BROKEN)
+    add(packed, "fr/LC_MESSAGES/b.po", BROKEN)
+    assert read(packed, "de", "en") == before
+
+
+def add(packed: Path, name: str, content: bytes) -> None:
+    if packed.is_dir():
+        (packed / name).parent.mkdir(parents=True)
+        (packed / name).write_bytes(content)
+    else:
+        with zipfile.ZipFile(packed, "a") as archive:
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize("name", ["de/LC_MESSAGES/ä.po", "po/ä.po"])
 @pytest.mark.parametrize("damage", ["byte", "encrypted", "method", "name"])
-def test_a_damaged_archive(damage: str, tmp_path: Path) -> None:
+def test_a_damaged_archive(damage: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / "shop.zip"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("de/LC_MESSAGES/ä.po", 'msgid "yes"\nmsgstr "ja"\n')
+        archive.writestr(name, 'msgid "yes"\nmsgstr "ja"\n')
     content = bytearray(path.read_bytes())
     local, central = content.index(b"PK\3\4"), content.index(b"PK\1\2")
     if damage == "byte":
@@ -123,3 +157,84 @@ def test_an_archive_that_is_none(tmp_path: Path) -> None:
         archive.writestr("readme.txt", "nothing")
     with pytest.raises(CorpusError, match=r"shop\.whl holds no message catalogue \(\.po, \.mo\)"):
         read(path, "de", "en")
+
+
+def test_a_directory_that_cannot_be_entered_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = project / "locale"
+    enter = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if Path(path) == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return enter(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for given in (project, closed):
+        with pytest.raises(CorpusError, match=r"shop.* cannot be read \(.*Permission denied: '.*/locale'\): check it"):
+            read(given, "de", "en")
+
+
+def test_a_hidden_directory_that_is_given_is_read(project: Path) -> None:
+    assert len(read(project.rename(project.with_name(".demo")), "de", "en")) == 4
+
+
+def origins(root: Path, *languages: str) -> list[str]:
+    return sorted({origin for _, _, origin in read(root, *languages)})
+
+
+def full(name: str) -> tuple[tuple[str, str], ...]:
+    return tuple((f"Message {i}", f"{name} {i}") for i in range(10))
+
+
+@pytest.mark.parametrize(
+    ("names", "languages", "chosen"),
+    [
+        (["sr/LC_MESSAGES/a.po", "sr@latin/LC_MESSAGES/a.po"], ("sr", "en"), "sr/LC_MESSAGES/a.po"),
+        (["sr_RS/LC_MESSAGES/a.po", "sr@latin/LC_MESSAGES/a.po"], ("sr", "en"), "sr_RS/LC_MESSAGES/a.po"),
+        (["sr/LC_MESSAGES/a.mo", "sr@latin/LC_MESSAGES/a.po"], ("sr", "en"), "sr/LC_MESSAGES/a.mo"),
+        (["po/sr.po", "po/sr@latin.po"], ("srp_Cyrl", "en"), "po/sr.po"),
+        (["po/sr@latin.po", "po/de.po"], ("sr", "en"), "po/sr@latin.po"),
+        (["ca@valencia/LC_MESSAGES/a.po", "ca/LC_MESSAGES/a.po"], ("ca", "en"), "ca/LC_MESSAGES/a.po"),
+        (["de/LC_MESSAGES/a.po", "de_DE.UTF-8/LC_MESSAGES/a.po"], ("de", "en"), "de/LC_MESSAGES/a.po"),
+        (["po/pl.UTF-8.po", "po/pl.cp1250.po", "po/pl.po"], ("pl", "en"), "po/pl.UTF-8.po"),
+        (["messages.de.po", "messages.de_AT.po"], ("de", "en"), "messages.de.po"),
+        (["messages.de.po", "messages.de_AT.po"], ("de_AT", "en"), "messages.de_AT.po"),
+        (["po/nb.po", "po/nn.po"], ("no", "en"), "po/nb.po"),
+    ],
+)
+def test_of_a_catalogues_variants_one_is_read(
+    tmp_path: Path, names: list[str], languages: tuple[str, str], chosen: str
+) -> None:
+    for name in names:
+        language = Path(name).parts[0] if "LC_MESSAGES" in name else Path(name).stem.removeprefix("messages.")
+        write(tmp_path, name, language, *full(name))
+    assert origins(tmp_path, *languages) == [chosen]
+
+
+def test_catalogues_with_names_of_their_own_are_all_read(tmp_path: Path) -> None:
+    names = ["de.admin.po", "de.shop.po", "v.1/de.po", "v.2/de.po"]
+    for name in names:
+        write(tmp_path, name, "de", *full(name))
+    assert origins(tmp_path, "de", "en") == names
+
+
+@pytest.mark.parametrize(
+    ("counts", "languages", "chosen"),
+    [
+        ({"pt": 4, "pt_BR": 10, "pt_PT": 9}, ("pt", "en"), "pt_BR"),
+        ({"pt": 5, "pt_BR": 10, "pt_PT": 9}, ("pt", "en"), "pt"),
+        ({"pt": 4, "pt_BR": 10, "pt_PT": 9}, ("pt_PT", "en"), "pt_PT"),
+        ({"de": 0, "de_AT": 0}, ("de", "en"), "de"),
+        ({"zh_Hans": 1, "zh_Hant": 10}, ("zho_Hans", "en"), "zh_Hans"),
+        ({"sr": 1, "sr@latin": 10}, ("sr", "en"), "sr"),
+    ],
+)
+def test_a_nearly_empty_variant_does_not_hide_a_full_one(
+    tmp_path: Path, counts: dict[str, int], languages: tuple[str, str], chosen: str
+) -> None:
+    for language, count in counts.items():
+        entries = [*full(language)[:count], *((message, "") for message, _ in full(language)[count:])]
+        write(tmp_path, f"{language}/LC_MESSAGES/a.po", language, *entries)
+    write(tmp_path, "de/LC_MESSAGES/b.po", "de", ("yes", "ja"))
+    found = [origin for origin in origins(tmp_path, *languages) if origin.endswith("a.po")]
+    assert found == ([f"{chosen}/LC_MESSAGES/a.po"] if any(counts.values()) else [])

@@ -1,11 +1,12 @@
 import gzip
+import struct
 from pathlib import Path
 
 import polib
 import pytest
 
 from knnmt.corpus import catalogue
-from knnmt.corpus.catalogue import languages_of, read_catalogue
+from knnmt.corpus.catalogue import Outline, outline_of, read_catalogue
 from knnmt.corpus.pair import Pair, Part
 from knnmt.errors import CorpusError
 
@@ -124,6 +125,10 @@ ONE = 'msgid "yes"\nmsgstr "ja"\n'
         ("po/de_AT.mo", "", ("de", "en")),
         ("de_DE.UTF-8/LC_MESSAGES/shop.po", "", ("de", "en")),
         ("de@hebrew/LC_MESSAGES/shop.po", "", ("de", "en")),
+        ("de_Informal/LC_MESSAGES/shop.po", "", ("de", "en")),
+        ("locale/LC_MESSAGES/de.po", "", ("de", "en")),
+        ("lc/LC_MESSAGES/shop.po", '"Language: de\\n"\n', ("de", "en")),
+        ("po/sr@latin.po", "", ("sr", "en")),
         ("de/LC_MESSAGES/api/shop.po", "", ("de", "en")),
         ("shop.po", '"Language: de_DE@euro\\n"\n', ("de", "en")),
         ("shop.po", '"Language: de\\n"\n"X-Source-Language: sv\\n"\n', ("de", "sv")),
@@ -176,7 +181,7 @@ def test_headers_of_all_kinds(tmp_path: Path, blank: str) -> None:
     path = tmp_path / "shop.po"
     path.write_bytes((text.replace("\n", "\r") if blank == "\r" else text).encode())
     assert texts(read(path)) == [("ja", "yes")]
-    assert languages_of(path) == ("en", "de")
+    assert outline_of(path) == Outline("en", "de", fit=1)
 
 
 def test_a_file_is_never_taken_for_the_name_of_another(tmp_path: Path) -> None:
@@ -192,13 +197,51 @@ def test_a_file_that_unpacks_to_anything_does_not_fill_the_memory(
     monkeypatch.setattr(catalogue, "_LARGEST", 1 << 20)
     path = tmp_path / "a.po.gz"
     path.write_bytes(gzip.compress(bytes(1 << 24)))
-    with pytest.raises(CorpusError, match=r"a\.po\.gz is larger than 1 MiB, which no catalogue is"):
+    with pytest.raises(CorpusError, match=r"a\.po\.gz is no catalogue that can be read \(it is larger than 1 MiB\)"):
         read(path)
+
+
+def test_what_a_translator_may_write_is_a_closed_string(tmp_path: Path) -> None:
+    entries = 'msgid "say \\"a\\" \\\\"\t\n  msgstr\t"sag"\n  " \\"a\\""\u00a0\n#~ msgid "ol\n'
+    assert texts(read(write(tmp_path / "a.po", entries))) == [('sag "a"', 'say "a" \\')]
+
+
+def big_endian(compiled: bytes) -> bytes:
+    (count,) = struct.unpack_from("<I", compiled, 8)
+    numbers = struct.unpack_from(f"<{7 + 4 * count}I", compiled)
+    return struct.pack(f">{len(numbers)}I", *numbers) + compiled[4 * len(numbers) :]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_compiled_catalogue_that_is_cut_short_is_told(tmp_path: Path, swapped: bool) -> None:
+    compiled = write(tmp_path / "a.mo").read_bytes()
+    compiled = big_endian(compiled) if swapped else compiled
+    path = tmp_path / "cut.mo"
+    path.write_bytes(compiled[:-1])  # the last string is whole
+    assert texts(read(path)) == texts(read(tmp_path / "a.mo"))
+    for size in range(len(compiled) - 1):
+        path.write_bytes(compiled[:size])
+        with pytest.raises(CorpusError, match=r"cut\.mo is no catalogue that can be read"):
+            read(path)
+
+
+def test_strings_that_lie_on_one_another_do_not_fill_the_memory(tmp_path: Path) -> None:
+    count = 1000
+    head = struct.pack("<7I", 0x950412DE, 0, count, 28, 28, 0, 0)
+    size = len(head) + 8 * count
+    (tmp_path / "a.mo").write_bytes(head + struct.pack("<2I", size, 0) * count)
+    with pytest.raises(CorpusError, match=r"\(it is cut short, or its tables are damaged\)"):
+        read(tmp_path / "a.mo")
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
+        ("a.po", b'msgid "a"\nmsgstr "T\xc3\xbcr'),
+        ("a.po", b'msgid "a"\nmsgstr ""\n"T\xc3\xbcr\\"\n'),
+        ("a.po", b'msgid "a"\nmsgid_plural "b"\nmsgstr[0] "c'),
+        ("a.po", b'msgid "a"\nmsgid_plural "b"\nmsgstr[0]'),
+        ("a.po", b'msgid door\nmsgstr "T\xc3\xbcr"\n'),
         ("a.po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-7\\n"\n\nmsgid "a"\nmsgstr "+2AA-"\n'),
         ("a.po", b'msgid "a"b"\nmsgstr "b"\n'),
         ("a.po", b"just some text\nof no catalogue\n"),

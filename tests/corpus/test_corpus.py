@@ -119,6 +119,8 @@ def test_the_digest_depends_on_all_that_is_read(write: Write) -> None:
         (["gone.whl"], r"gone\.whl does not exist"),
         (["socket", "a.en"], "socket is not a regular file"),
         (["a.de"], r"a\.de is plain text without a partner"),
+        (["shop.pot"], r"shop\.pot is a template, which holds no translations: give the \.po"),
+        (["shop.POT.gz", "m.tsv"], r"shop\.POT\.gz is a template, which holds no translations"),
         (["a.de", "a.en", "a.de"], r"a\.de is plain text without a partner"),
         (["a.de", "m.tsv", "a.en"], r"a\.de is plain text without a partner"),
         (["a.de", "long.en"], r"a\.de has 2 lines but long\.en has 3"),
@@ -140,6 +142,8 @@ def test_scan_names_what_is_wrong(write: Write, names: list[str], sentence: str)
         "bad.jsonl": "{\n",
         "empty.tsv": "",
         "blank.de": "\n \n",
+        "shop.pot": 'msgid "a"\nmsgstr ""\n',
+        "shop.POT.gz": 'msgid "a"\nmsgstr ""\n',
     }.items():
         write(name, text)
     Path("latin.tsv").write_bytes("a\tb\nschön\tfine\n".encode("latin-1"))

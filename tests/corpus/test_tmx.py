@@ -55,6 +55,16 @@ def test_of_variants_the_nearest(tmp_path: Path) -> None:
         read(tmp_path, body, ("en_GB", "en_US"))
 
 
+@pytest.mark.parametrize("language", ['xml:lang=""', ""])
+def test_a_text_without_a_language_is_nobodys(tmp_path: Path, language: str) -> None:
+    nameless = f"<tuv {language}><seg>a note</seg></tuv>"
+    body = unit(en="door", de="Tür") + unit(en="key") + unit(de="Schloss")
+    pairs = read(tmp_path, body.replace("</tu>", f"{nameless}</tu>"))
+    assert [(pair.source, pair.target) for pair in pairs] == [("Tür", "door"), ("", "key"), ("Schloss", "")]
+    with pytest.raises(CorpusError, match=r"\(its languages: en\)"):
+        read(tmp_path, unit(en="key").replace("</tu>", f"{nameless}</tu>"))
+
+
 def test_codes_are_left_out_and_highlighted_text_is_not(tmp_path: Path) -> None:
     segment = (
         "Press <bpt i='1'>&lt;b&gt;</bpt>Start<ept i='1'>&lt;/b&gt;</ept> <hi>now <ph>{0}</ph>or</hi> never"
@@ -91,6 +101,12 @@ def test_what_cannot_be_read_is_told(
 ) -> None:
     with pytest.raises(CorpusError, match=rf"memory\.tmx .*{sentence}"):
         read(tmp_path, body, languages)
+
+
+def test_what_is_told_stands_on_one_line(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"is not well-formed XML \(.+\): export it again") as told:
+        read(tmp_path, unit(en="\0", de="x"))
+    assert "\n" not in str(told.value)
 
 
 def with_entities(directory: Path, entities: str, text: str) -> str:

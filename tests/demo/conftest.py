@@ -12,6 +12,8 @@ from sentences import SENTENCES
 from knnmt.demo import text
 from knnmt.demo.wheels import Wheel
 
+GUESS = "nur geraten"
+
 
 def make_wheel(directory: Path, project: str, catalogues: dict[str, list[tuple[str, str]]]) -> Wheel:
     """A wheel that pip accepts, with a catalogue for each language: (message, translation)."""
@@ -22,7 +24,8 @@ def make_wheel(directory: Path, project: str, catalogues: dict[str, list[tuple[s
             catalogue = polib.POFile()
             catalogue.metadata = {"Content-Type": "text/plain; charset=UTF-8", "Language": language}
             for message, translation in entries:
-                catalogue.append(polib.POEntry(msgid=message, msgstr=translation))
+                flags = ["fuzzy"] if translation == GUESS else []
+                catalogue.append(polib.POEntry(msgid=message, msgstr=translation, flags=flags))
             archive.writestr(f"{project}/locale/{language}/LC_MESSAGES/django.po", str(catalogue))
         archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\n")
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
@@ -48,6 +51,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Wheel, ...]:
     directory = tmp_path / "index"
     directory.mkdir()
     unfit = [("Save the %(name)s now please", "%(name)s speichern"), ("Name of the dog", "Name of the dog")]
+    unfit += [("Two of them", ""), ("are not translated", ""), ("and one is fuzzy", GUESS)]
     # twins of good sentences: one word more, or within a long one
     twins = [(f"{english} again", f"{german} nochmals") for english, german in sentences(90, 1)[:40]]
     twins += [

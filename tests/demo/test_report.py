@@ -47,7 +47,7 @@ def story() -> dict[str, Any]:
         "neighbours": [neighbour],
     }
     return {
-        "text": {"train": 8834, "dev": 600, "test": 2, "with placeholders": 3, "not translated": 4, "repeated": 5},
+        "text": {"train": 8834, "dev": 600, "test": 2, "repeated": 5678, "fuzzy": 4},
         "store": {"pairs": 101444},
         "methods": [{"name": "robust", "record": {"training": {"seed": 1}}}],
         "evaluation": {
@@ -96,6 +96,7 @@ def test_tables_examples_and_marks(page: Path) -> None:
     assert rows[4] == ["robust", "28.50", "27.5–29.5", "0.001", "50.0", "2.000", "75%", "0.50", "1,234"]
     example = tree.findall(".//dl")[0]
     assert [mark.text for mark in example.iter("mark")] == ["The", "dog,"]
+    assert "Messages left out: 5,678 repeated, 4 fuzzy. Seed" in " ".join(tree.getroot().text_content().split())
     assert "knnmt translate" in tree.getroot().text_content()
 
 

@@ -139,9 +139,11 @@ def test_what_does_not_fit_is_told(
         other.open()
     with pytest.raises(DemoError, match="holds a demo of another model"):
         make_demo(options={"source_prefix": "x"}).open()
-    for damaged in ("{", "null", "[]", "{}"):
+    kept = json.loads((demo.directory / "story.json").read_text())
+    del kept["seconds"]
+    for damaged in ("{", "null", "[]", "{}", "[" * 100_000, json.dumps(kept), json.dumps(kept | {"seconds": None})):
         (demo.directory / "story.json").write_text(damaged)
-        with pytest.raises(DemoError, match=r"story\.json cannot be read; remove it, or give another --out"):
+        with pytest.raises(DemoError, match=r"story\.json cannot be read; remove \S+/marian, or give another --out"):
             make_demo().open()
     options = {"source_lang": "en", "target_lang": "de"}
     reverse = Demo(tmp_path / "other", str(family_directory("m2m100")), device="cpu", options=options)
@@ -151,6 +153,17 @@ def test_what_does_not_fit_is_told(
     with pytest.raises(DemoError, match="does not say its languages; give --source-lang and --target-lang"):
         silent.open()
     assert not (tmp_path / "other").exists()
+
+
+def test_a_store_that_the_demo_knows_nothing_of_is_not_taken_for_its_own(make_demo: MakeDemo) -> None:
+    """It may have been taught a sentence of the test."""
+    demo = make_demo()
+    tell(demo, until="store")
+    (demo.directory / "story.json").unlink()
+    with pytest.raises(DemoError, match=r"marian holds a store of which the demo knows nothing; remove it, or give"):
+        make_demo().open()
+    shutil.rmtree(demo.store)
+    tell(make_demo(), until="store")
 
 
 @pytest.mark.parametrize("gone", ["store", "text"])

@@ -1,3 +1,4 @@
+import errno
 import itertools
 import os
 from pathlib import Path
@@ -25,9 +26,11 @@ def test_memory_dev_and_test_share_nothing(paths: list[Path], tmp_path: Path) ->
         "train": 171,
         "dev": 16,
         "test": 8,
-        "with placeholders": 1,
-        "not translated": 1,
+        "with placeholders or markup": 1,
+        "the same in both languages": 1,
         "repeated": 5,
+        "untranslated": 2,
+        "fuzzy": 1,
     }
     for side in ("source", "target"):
         texts = [normalise(getattr(pair, side)) for part in PARTS for pair in pairs[part]]
@@ -55,6 +58,24 @@ def test_the_same_wheels_give_the_same_files(
     prepare([Path(os.path.relpath(path)) for path in paths], ("deu_Latn", "eng_Latn"), tmp_path / "two")
     for part in PARTS:
         assert (tmp_path / "one" / f"{part}.tsv").read_bytes() == (tmp_path / "two" / f"{part}.tsv").read_bytes()
+
+
+def test_a_file_is_there_only_when_it_is_whole(
+    paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_text
+
+    def full_disk(path: Path, text: str, **options: str) -> int:
+        write(path, text[: len(text) // 2], **options)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as while_it_writes:
+        while_it_writes.setattr(Path, "write_text", full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            prepare(paths, ("de", "en"), tmp_path / "text")
+    assert not list((tmp_path / "text").glob("*.tsv"))
+    prepare(paths, ("de", "en"), tmp_path / "text")
+    assert {path.name for path in (tmp_path / "text").iterdir()} == {f"{part}.tsv" for part in PARTS}
 
 
 def test_a_language_the_catalogues_do_not_know(paths: list[Path], tmp_path: Path) -> None:

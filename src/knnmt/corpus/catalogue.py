@@ -4,13 +4,14 @@ import gettext
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import PurePath
 from typing import Any
 
 import polib
 
-from knnmt.corpus.languages import is_language, language_of, required_languages
+from knnmt.corpus.languages import bare, is_language, language_of, required_languages
 from knnmt.corpus.lines import open_file
 from knnmt.corpus.pair import Pair, Part
 from knnmt.corpus.white_space import LINE_ENDS, in_one_line
@@ -20,6 +21,24 @@ _MESSAGES_IN = "en"  # what msgid is written in, unless the header says otherwis
 _LARGEST = 1 << 27  # bytes: an archive may unpack to anything
 _NO_LINE_ENDS = dict.fromkeys(map(ord, set(LINE_ENDS) - {"\n"}), " ")  # where polib would cut a message in two
 _CHARSET = re.compile(rb"Content-Type:[^\n]*?charset=([\w.:-]+)", re.IGNORECASE)
+_CLOSED = re.compile(r'(msg\w+(\[\d+\])?\s*)?"[^"\\]*+(\\.[^"\\]*+)*+"')  # msgid "a \"string\""
+_BYTE_ORDERS = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}  # by the magic number of .mo
+
+
+class NoCatalogueError(CorpusError):
+    """A file that has a catalogue's extension and is something else: a Modelica model is a .mo too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a catalogue's messages are written in, what it translates them into, and how many translations are fit.
+
+    `translations` is empty where nothing says their language.
+    """
+
+    messages: str
+    translations: str
+    fit: int
 
 
 def read_catalogue(part: Part) -> Iterator[Pair]:
@@ -35,47 +54,69 @@ def read_catalogue(part: Part) -> Iterator[Pair]:
             yield Pair(source, target, part.origin, line, _unfit(entry, translation))
 
 
-def languages_of(path: Traversable) -> tuple[str, str]:
-    """What its messages are written in, and what it translates them into; the latter empty where nothing says it."""
-    return _languages(path, _parse(path).metadata)
+def outline_of(path: Traversable) -> Outline:
+    catalogue = _parse(path)
+    fit = sum(not _unfit(entry, translation) for entry in catalogue for _, translation in _texts(entry, None))
+    return Outline(*_languages(path, catalogue.metadata), fit)
 
 
 def language_in_path(path: Traversable) -> str:
     """`de` for de/LC_MESSAGES/shop.po, where gettext looks for its catalogues; empty elsewhere."""
     parts = PurePath(str(path)).parts
-    return _bare(parts[parts.index("LC_MESSAGES") - 1]) if "LC_MESSAGES" in parts[1:-1] else ""
+    language = bare(parts[parts.index("LC_MESSAGES") - 1]) if "LC_MESSAGES" in parts[1:-1] else ""
+    return language if is_language(language_of(language)) else ""  # locale/LC_MESSAGES/de.po
+
+
+def language_in_name(path: Traversable) -> str:
+    """`de` for po/de.po; empty for a name that is no language."""
+    name = bare(path.name)
+    return name if re.match(r"[a-z]{2}(?![a-z])", name) and is_language(name) else ""
 
 
 def _languages(path: Traversable, metadata: Mapping[str, str]) -> tuple[str, str]:
-    name = path.name.split(".")[0]
-    translations = language_in_path(path) or _bare(metadata.get("Language", ""))
-    if not translations and re.match(r"[a-z]{2}(?![a-z])", name) and is_language(name):
-        translations = name  # po/de.po
-    return _bare(metadata.get("X-Source-Language", "")) or _MESSAGES_IN, translations
-
-
-def _bare(locale: str) -> str:
-    """The language of a locale: de_DE.UTF-8 and de_DE@euro are de_DE."""
-    return re.split("[.@]", locale.strip())[0]
+    translations = language_in_path(path) or bare(metadata.get("Language", "")) or language_in_name(path)
+    return bare(metadata.get("X-Source-Language", "")) or _MESSAGES_IN, translations
 
 
 def _parse(path: Traversable) -> Any:
     with open_file(path) as file:
         content = file.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise CorpusError(f"{path} is larger than {_LARGEST >> 20} MiB, which no catalogue is: check the file.")
+    compiled = path.name.lower().removesuffix(".gz").endswith(".mo")
     try:
+        if len(content) > _LARGEST:
+            raise ValueError(f"it is larger than {_LARGEST >> 20} MiB")
         # Never what could be a file's name, which polib would open.
-        if path.name.lower().removesuffix(".gz").endswith(".mo"):
-            return polib.mofile(content + b"\0")
-        charset = _CHARSET.search(content)
-        text = content.decode(charset[1].decode() if charset and charset[1] != b"CHARSET" else "utf-8")
-        text.encode()  # no half of a surrogate pair
-        text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-        return polib.pofile(text.translate(_NO_LINE_ENDS) + "\n\n")
+        return polib.mofile(_checked(content) + b"\0") if compiled else polib.pofile(_text(content) + "\n\n")
     except (OSError, LookupError, ValueError, TypeError, struct.error) as error:
         reason = " ".join(str(error).split())
-        raise CorpusError(f"{path} is no catalogue that can be read ({reason}): check it with msgfmt.") from error
+        is_catalogue = content[:4] in _BYTE_ORDERS if compiled else b"msgid" in content
+        kind = CorpusError if is_catalogue else NoCatalogueError
+        raise kind(f"{path} is no catalogue that can be read ({reason}): check it with msgfmt.") from error
+
+
+def _checked(content: bytes) -> bytes:
+    """A .mo whose strings all lie in it, and apart: polib takes what it gets, however short or often."""
+    if order := _BYTE_ORDERS.get(content[:4]):
+        count, *tables = struct.unpack_from(f"{order}3I", content, 8)
+        total = 0
+        for table in tables:
+            for length, offset in struct.iter_unpack(f"{order}2I", content[table : table + 8 * count]):
+                total += length
+                if max(offset + length, total) > len(content):
+                    raise ValueError("it is cut short, or its tables are damaged")
+    return content
+
+
+def _text(content: bytes) -> str:
+    """A .po whose strings are all closed: polib takes off the first and the last sign, whatever they are."""
+    charset = _CHARSET.search(content)
+    text = content.decode(charset[1].decode() if charset and charset[1] != b"CHARSET" else "utf-8")
+    text.encode()  # no half of a surrogate pair
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").translate(_NO_LINE_ENDS)
+    for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
+        if line.startswith(("msg", '"')) and not _CLOSED.fullmatch(line):
+            raise ValueError(f"line {number} has no string between double quotes")
+    return text
 
 
 def _direction(

@@ -101,10 +101,7 @@ class Corpus:
             if format is PLAIN_TEXT:
                 partner = next(names, None)
                 if partner is None or holds_catalogues(Path(partner)) or format_of(Path(partner)) is not PLAIN_TEXT:
-                    raise CorpusError(
-                        f"{name} is plain text without a partner: "
-                        "give the source file and after it the target file, as in train.de train.en."
-                    )
+                    raise CorpusError(_without_partner(name))
                 files.append(_checked(partner))
             origin = self.origin or (_printable(name) if name_files else "")
             parts.append((format, Part(tuple(files), origin, self.languages)))
@@ -124,6 +121,15 @@ def _checked(name: str) -> Path:
     if not (path.is_file() or path.is_dir()):
         raise CorpusError(f"{name} is not a regular file: save it as one first, for it is read more than once.")
     return path
+
+
+def _without_partner(name: str) -> str:
+    if name.lower().removesuffix(".gz").endswith(".pot"):
+        return f"{name} is a template, which holds no translations: give the .po that was made from it."
+    return (
+        f"{name} is plain text without a partner: "
+        "give the source file and after it the target file, as in train.de train.en."
+    )
 
 
 def _printable(name: str) -> str:

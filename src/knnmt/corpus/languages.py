@@ -1,5 +1,6 @@
 """Which of the names that a corpus gives to its languages is the one a model means."""
 
+import re
 from functools import lru_cache
 
 from langcodes import Language, closest_supported_match, tag_is_valid
@@ -12,9 +13,23 @@ def language_of(code: str) -> str:
     """The language of any model's code, as ISO 639 writes it: de, de_DE, deu_Latn → de."""
     try:
         # NLLB's 'arb', 'pes', 'lvs' are what others call 'ar', 'fa', 'lv'
-        return str(Language.get(code).prefer_macrolanguage().language)
+        language = str(Language.get(code).prefer_macrolanguage().language)
     except LanguageTagError:
         return code.casefold()
+    return "nb" if language == "no" else language  # M2M100's 'no' is what others call 'nb'; Nynorsk is always 'nn'
+
+
+def script_of(code: str) -> str:
+    """What a language is written in where its code does not say otherwise: zh and zh_CN → Hans, zh_TW → Hant."""
+    try:
+        return str(Language.get(code).maximize().script)
+    except LanguageTagError:
+        return ""
+
+
+def bare(locale: str) -> str:
+    """The language of a locale: de_DE.UTF-8 and de_DE@euro are de_DE."""
+    return re.split("[.@]", locale.strip())[0]
 
 
 def required_languages(languages: tuple[str, str] | None, path: object) -> tuple[str, str]:

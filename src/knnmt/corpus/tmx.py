@@ -29,7 +29,9 @@ def read_tmx(part: Part) -> Iterator[Pair]:
                 complete = complete or bool(source and target)
                 yield Pair(source, target, part.origin, number, "" if source and target else "untranslated")
     except etree.XMLSyntaxError as error:
-        raise CorpusError(f"{path} is not well-formed XML ({error.msg}): export it again as TMX.") from error
+        raise CorpusError(
+            f"{path} is not well-formed XML ({in_one_line(str(error.msg))}): export it again as TMX."
+        ) from error
     if not complete:
         have = ", ".join(sorted(seen)) or "none"
         raise CorpusError(
@@ -47,7 +49,7 @@ def _units(file: Any) -> Iterator[dict[str, str]]:
             language = variant.get(_XML_LANG) or variant.get("lang") or ""  # the latter before TMX 1.4
             segment = variant.find("{*}seg")
             text = "" if segment is None else in_one_line("".join(_words(segment)))
-            if text:
+            if text and language:
                 texts.setdefault(language, text)
         yield texts
         unit.clear()

@@ -103,11 +103,16 @@ class Demo:
                     f"{self.directory} holds a demo of another model, text or version of knnmt; remove it, or give "
                     "another --out."
                 )
+            kept["seconds"] = dict(kept["seconds"])
         except FileNotFoundError:
+            if self._has_store:  # which may have been taught what is to be tested
+                raise DemoError(
+                    f"{self.directory} holds a store of which the demo knows nothing; remove it, or give another --out."
+                ) from None
             return
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise DemoError(f"{self._kept} cannot be read; remove it, or give another --out.") from error
-        if "store" in kept and not (self.store / "manifest.json").is_file():
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise DemoError(f"{self._kept} cannot be read; remove {self.directory}, or give another --out.") from error
+        if "store" in kept and not self._has_store:
             return
         if not all((self.directory / "text" / f"{name}.tsv").is_file() for name in PARTS):
             kept.pop("text", None)  # made again, as it was
@@ -172,6 +177,10 @@ class Demo:
         return self.directory / "story.json"
 
     @property
+    def _has_store(self) -> bool:
+        return (self.store / "manifest.json").is_file()
+
+    @property
     def _lesson_file(self) -> Path:
         return self.directory / "text" / "lesson.tsv"
 
@@ -186,7 +195,7 @@ class Demo:
             return prepare(self._fetch(), self.languages, self.directory / "text")
 
     def _build(self) -> dict[str, Any]:
-        if not (self.store / "manifest.json").is_file():
+        if not self._has_store:
             build(self.store, [self.directory / "text" / "train.tsv"], self.model)
         return info(self.store)
 

@@ -25,7 +25,8 @@ def prepare(wheels: Sequence[Path], languages: tuple[str, str], directory: Path)
 
     Gives how many pairs each has, and how many were left out for what reason.
     """
-    pairs, counts = _clean(_read(wheels, languages))
+    found, left_out = _read(wheels, languages)
+    pairs, counts = _clean(found)
     if len(pairs) < _FEWEST:
         raise DemoError(
             f"The demo's catalogues have only {len(pairs)} good pairs of {languages[0]} and {languages[1]}; "
@@ -35,34 +36,41 @@ def prepare(wheels: Sequence[Path], languages: tuple[str, str], directory: Path)
     directory.mkdir(parents=True, exist_ok=True)
     for name, part in parts.items():
         lines = "".join(f"{pair.source}\t{pair.target}\t{pair.origin}\n" for pair in part)
-        (directory / f"{name}.tsv").write_text(lines, encoding="utf-8")
-    return {name: len(part) for name, part in parts.items()} | counts
+        new = directory / f"{name}.tsv.new"  # what has its name is whole: a demo that finds it does not make it again
+        new.write_text(lines, encoding="utf-8")
+        new.replace(directory / f"{name}.tsv")
+    return {name: len(part) for name, part in parts.items()} | counts | left_out
 
 
-def _read(wheels: Sequence[Path], languages: tuple[str, str]) -> list[Pair]:
-    """Of every wheel that has the languages; origins are lines of catalogues, wherever the wheels are."""
+def _read(wheels: Sequence[Path], languages: tuple[str, str]) -> tuple[list[Pair], dict[str, int]]:
+    """Of every wheel that has the languages; origins are lines of catalogues, wherever the wheels are.
+
+    Gives what the catalogues' own marks (fuzzy, …) leave out too, by reason.
+    """
     pairs: list[Pair] = []
+    left_out: Counter[str] = Counter()
     for wheel in wheels:
+        corpus = Corpus([wheel], languages=languages)
         try:
-            found = list(Corpus([wheel], languages=languages))
+            left_out.update(corpus.scan().left_out)
         except CorpusError as error:
             if wheel == wheels[-1] and not pairs:
                 raise DemoError(str(error)) from error
             continue
-        pairs += [replace(pair, origin=f"{pair.origin.removeprefix(f'{wheel}/')}:{pair.line}") for pair in found]
-    return pairs
+        pairs += [replace(pair, origin=f"{pair.origin.removeprefix(f'{wheel}/')}:{pair.line}") for pair in corpus]
+    return pairs, dict(left_out)
 
 
 def _clean(pairs: Iterable[Pair]) -> tuple[list[Pair], dict[str, int]]:
     """Pairs a translator would learn from, and how many were left out by reason."""
     kept: dict[int, Pair] = {}
-    counts = Counter({"with placeholders": 0, "not translated": 0, "repeated": 0})
+    counts = Counter({"with placeholders or markup": 0, "the same in both languages": 0, "repeated": 0})
     for pair in pairs:
         key = pair_hash(pair.source, pair.target)
         if _CODE.search(pair.source) or _CODE.search(pair.target):
-            counts["with placeholders"] += 1
+            counts["with placeholders or markup"] += 1
         elif normalise(pair.source) == normalise(pair.target):
-            counts["not translated"] += 1
+            counts["the same in both languages"] += 1
         elif key in kept:
             counts["repeated"] += 1
         else:
