@@ -88,7 +88,7 @@ class _Beams:
         running, best = scores.masked_fill(ends, _NONE).topk(beam, dim=1)
         leaves = self._cannot_improve(running) | at_cap
         self._leave(leaves)
-        stay = (~leaves).nonzero().squeeze(1)
+        stay = _closed_up(~leaves)
         if not len(stay):
             return None
         rows = torch.arange(sentences)[:, None] * width + parents.gather(1, best)
@@ -134,6 +134,14 @@ class _Beams:
         self.numbers, self.caps = self.numbers[stay], self.caps[stay]
         self.finished_scores, self.finished = self.finished_scores[stay], self.finished[stay]
         self.finished_lengths = self.finished_lengths[stay]
+
+
+def _closed_up(stays: Tensor) -> Tensor:
+    """Those that stay, the last of them in the places of those that leave: so a decoder has few to move."""
+    count = int(stays.sum())
+    order = torch.arange(count)
+    order[~stays[:count]] = count + stays[count:].nonzero().squeeze(1)
+    return order
 
 
 def _over(index: Tensor, length: int) -> Tensor:

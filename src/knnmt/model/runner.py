@@ -35,7 +35,7 @@ class Decoder(Protocol):
     def select(self, rows: Tensor) -> None:
         """Go on with some of the rows, in this order, some of them perhaps several times.
 
-        Every sentence that stays has as many rows as every other, one behind the other, in the order of before.
+        Every sentence that stays has as many rows as every other, one behind the other.
         """
 
 

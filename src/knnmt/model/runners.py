@@ -37,8 +37,9 @@ def make_runner(
         usual = made_with if made_with in PRECISIONS else "float32"
         wanted = ("onnx", usual if precision == "auto" else precision, work)
     known: dict[tuple[str, str, str], Runner] = model.engines
-    if wanted not in known:
-        must = engine == "onnx" or precision == "int8"
+    must = engine == "onnx" or precision == "int8"
+    fell_back = wanted in known and known[wanted].name != wanted[0]
+    if wanted not in known or (fell_back and must):
         known[wanted] = TorchRunner(model) if wanted[0] == "torch" else _onnx(model, *wanted[1:], must=must)
     return known[wanted]
 
@@ -60,12 +61,11 @@ def _trouble(model: TranslationModel) -> str | None:
 
 
 def _onnx(model: TranslationModel, precision: str, work: str, must: bool) -> Runner:
-    from knnmt.model.onnx.export import UnknownFamily
-    from knnmt.model.onnx.graphs import GraphError, onnx_runner
+    from knnmt.model.onnx.graphs import onnx_runner
 
     try:
         return onnx_runner(model, precision, work)
-    except (UnknownFamily, GraphError) as error:
+    except Exception as error:  # an exporter and a runtime fail in ways of their own, and torch runs everything
         if must:
             raise ModelError(f"{model.name} cannot be run by onnx: {error}; use --engine torch.") from error
         warnings.warn(f"{model.name} cannot be run by onnx ({error}), so torch runs it.", stacklevel=4)

@@ -1,9 +1,14 @@
 """Exported graphs against the model they are of."""
 
+import os
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from families import FAMILIES
@@ -13,7 +18,10 @@ from worlds import load
 from knnmt.errors import ModelError
 from knnmt.model import TranslationModel, runners
 from knnmt.model.onnx import graphs
+from knnmt.model.onnx.export import GRAPHS, STEP, export
 from knnmt.model.onnx.graphs import GraphError, onnx_runner, verify
+from knnmt.model.onnx.quantise import quantise
+from knnmt.model.onnx.runner import OnnxRunner
 from knnmt.model.runner import WORK, Decoder, TorchRunner
 from knnmt.model.runners import make_runner
 
@@ -35,8 +43,11 @@ def walk(decoder: Decoder, model: TranslationModel, beam: int) -> list[torch.Ten
     width = 1
     for turn in range(40):  # beyond the first growth of the caches
         stay = torch.arange(left)
-        if turn in (5, 11, 30):
+        if turn == 5:
             stay = stay[torch.arange(left) != turn % left]
+        if turn in (11, 30):  # another takes the place of the one that leaves
+            stay[turn % left] = left - 1
+            stay = stay[:-1]
         parents = torch.randint(0, width, (len(stay), beam), generator=generator)
         decoder.select((stay[:, None] * width + parents).flatten())
         left, width = len(stay), beam
@@ -119,19 +130,52 @@ def test_kept_graphs_are_compared_with_the_model_again(
         expected = TorchRunner(changed).start([[5, 6, 0]]).step(torch.tensor([[7]]))
     np.testing.assert_allclose(step.logits, expected.logits, atol=1e-3)
     (home,) = cache.iterdir()
-    (home / "step.onnx").write_bytes(b"no graph")
+    (home / STEP).write_bytes(b"no graph")
     verify(changed, onnx_runner(changed, "float32"), 1e-3)
-    assert (home / "step.onnx").stat().st_size > 1000, "it was made again"
+    assert (home / STEP).stat().st_size > 1000, "it was made again"
+
+
+def test_a_cache_that_another_has_put_something_in(family_directory: Callable[[str], Path], cache: Path) -> None:
+    """What was exported is used, though it cannot be kept; remains of killed exports go, but not of running ones."""
+    model = load("marian", family_directory("marian"))
+    onnx_runner(model, "float32")
+    (home,) = cache.iterdir()
+    shutil.rmtree(home)
+    home.write_text("in the way")
+    for name, age in (("killed", 100_000), ("running", 10)):
+        (cache / f".writing-{name}").mkdir()
+        os.utime(cache / f".writing-{name}", (time.time() - age,) * 2)
+    for work in WORK:
+        verify(model, onnx_runner(model, "float32", work), 1e-3, work)
+    assert home.is_file()
+    assert [each.name for each in cache.glob(".writing-*")] == [".writing-running"]
+
+
+def test_weights_beside_a_graph_are_its_own(family_directory: Callable[[str], Path], tmp_path: Path) -> None:
+    """Beyond 2 GB they are files, and different graphs give them the same names."""
+    model = load("marian", family_directory("marian"))
+    export(model, tmp_path)
+    for name in GRAPHS:
+        graph = onnx.load(tmp_path / name)
+        onnx.save(graph, tmp_path / name, save_as_external_data=True, all_tensors_to_one_file=False, size_threshold=0)
+        assert len(list((tmp_path / name).parent.iterdir())) > 1
+    for work in WORK:
+        verify(model, OnnxRunner(model, tmp_path, "float32"), 1e-3, work)
+    for name in GRAPHS:
+        quantise(tmp_path / name)
+        assert list((tmp_path / name).parent.iterdir()) == [tmp_path / name]
+    verify(model, OnnxRunner(model, tmp_path, "int8"), 0.3)
 
 
 def test_a_cache_that_cannot_be_written(
     family_directory: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / "file" / "cache"))
     model = load("marian", family_directory("marian"))
-    with pytest.warns(UserWarning, match="set KNNMT_CACHE"):
-        verify(model, onnx_runner(model, "float32"), 1e-3)
+    for place in ("file", "file/cache"):
+        monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / place))
+        with pytest.warns(UserWarning, match="set KNNMT_CACHE"):
+            verify(model, onnx_runner(model, "float32"), 1e-3)
 
 
 @pytest.mark.parametrize("name", ["torch", "onnx"])
@@ -157,11 +201,13 @@ def test_what_cannot_be_exported_is_run_by_torch(
     model.hf.config.model_type = "pegasus"
     with pytest.warns(UserWarning, match="no graph of the family pegasus yet.*torch runs it"):
         assert isinstance(make_runner(model), TorchRunner)
-    with pytest.raises(ModelError, match="use --engine torch"):
-        make_runner(model, "auto", "int8")
-    monkeypatch.setattr(graphs, "verify", lambda *_: (_ for _ in ()).throw(GraphError("its logits differ")))
-    with pytest.warns(UserWarning, match="its logits differ.*torch runs it"):
-        assert isinstance(make_runner(load("marian", directory)), TorchRunner)
+    for engine, precision in (("auto", "int8"), ("onnx", "float32")):
+        with pytest.raises(ModelError, match="use --engine torch"):
+            make_runner(model, engine, precision)
+    for error in (GraphError("its logits differ"), RuntimeError("out of bounds")):
+        monkeypatch.setattr(graphs, "verify", Mock(side_effect=error))
+        with pytest.warns(UserWarning, match=f"{error}.*torch runs it"):
+            assert isinstance(make_runner(load("marian", directory)), TorchRunner)
     assert not list(cache.iterdir()), "nothing of it is kept"
 
 

@@ -12,7 +12,10 @@ from knnmt.model.onnx.decoder import DecoderPass, DecoderStep
 from knnmt.model.translation_model import TranslationModel
 
 # Tokens' vectors go in and hidden states come out, so that no graph holds the vocabulary but the projection.
-GRAPHS = ENCODER, STEP, PASS, PROJECTION = "encoder.onnx", "step.onnx", "pass.onnx", "projection.onnx"
+# Each has a directory: beyond 2 GB its weights are files beside it, whose names another graph has too.
+GRAPHS = ENCODER, STEP, PASS, PROJECTION = tuple(
+    f"{name}/graph.onnx" for name in ("encoder", "step", "pass", "projection")
+)
 _OPSET = 17
 
 
@@ -103,6 +106,7 @@ def _write(
         for name, names in (inputs | outputs).items()
         if names
     }
+    path.parent.mkdir()
     with warnings.catch_warnings(), torch.inference_mode():
         warnings.simplefilter("ignore")  # of the tracer; what comes out is compared with the model
         torch.onnx.export(

@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,7 +18,8 @@ from knnmt.model.onnx.runner import OnnxRunner
 from knnmt.model.runner import WORK, Decoder, TorchRunner
 from knnmt.model.translation_model import TranslationModel
 
-FORMAT = 3  # raised when graphs change, so that old ones are not used
+FORMAT = 4  # raised when graphs change, so that old ones are not used
+_UNFINISHED, _LONG_AGO = ".writing-", 24 * 3600  # seconds
 _TOLERANCE = {"float32": 1e-3, "int8": 0.3}  # largest mean deviation of logits, in their standard deviations
 
 
@@ -33,7 +35,8 @@ def onnx_runner(model: TranslationModel, precision: str, work: str = "steps") ->
     except Exception:  # not there, damaged, or of a model with the same fingerprint: it is made again
         shutil.rmtree(home, ignore_errors=True)
     writable = _is_writable(home.parent)
-    with tempfile.TemporaryDirectory(dir=home.parent if writable else None, prefix=".writing-") as scratch:
+    _sweep(home.parent)
+    with tempfile.TemporaryDirectory(dir=home.parent if writable else None, prefix=_UNFINISHED) as scratch:
         made = Path(scratch) / "graphs"
         made.mkdir()
         export(model, made)
@@ -43,8 +46,10 @@ def onnx_runner(model: TranslationModel, precision: str, work: str = "steps") ->
         runner = _opened(model, made, precision, WORK)
         if not writable:
             return runner  # all of its graphs are open
-        with suppress(OSError):  # somebody else was quicker
+        try:
             made.rename(home)
+        except OSError:  # somebody else was quicker, or something else is there
+            return runner
     return OnnxRunner(model, home, precision)
 
 
@@ -58,7 +63,7 @@ def _opened(model: TranslationModel, directory: Path, precision: str, work: Sequ
 def _is_writable(directory: Path) -> bool:
     with suppress(OSError):
         directory.mkdir(parents=True, exist_ok=True)
-    if os.access(directory, os.W_OK):
+    if directory.is_dir() and os.access(directory, os.W_OK):
         return True
     warnings.warn(
         f"{directory} cannot be written, so the model is exported anew each time; set KNNMT_CACHE to a directory that "
@@ -66,6 +71,14 @@ def _is_writable(directory: Path) -> bool:
         stacklevel=5,
     )
     return False
+
+
+def _sweep(directory: Path) -> None:
+    """Remove what exports left behind that were killed long ago."""
+    with suppress(OSError):
+        for each in directory.glob(f"{_UNFINISHED}*"):
+            if each.stat().st_mtime < time.time() - _LONG_AGO:
+                shutil.rmtree(each)
 
 
 @torch.inference_mode()

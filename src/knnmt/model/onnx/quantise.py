@@ -60,6 +60,8 @@ def quantise(path: Path) -> None:
     del graph.initializer[:]
     graph.initializer.extend(kept)
     model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    for file in path.parent.iterdir():  # the graph, and weights that were too many for its file
+        file.unlink()
     onnx.save(model, path)
 
 

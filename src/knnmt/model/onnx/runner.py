@@ -16,7 +16,8 @@ from knnmt.model.onnx.quantise import SCALE
 from knnmt.model.runner import Step
 from knnmt.model.translation_model import TranslationModel
 
-_SLOTS = 64  # the caches grow by so many at a time
+_ENCODED = 8  # sentences that are encoded together: more would be padded to the longest of them all
+_SLOTS = 32  # the caches grow by so many at a time
 _KINDS = {torch.int64: np.int64, torch.float32: np.float32}
 
 
@@ -60,9 +61,22 @@ class OnnxRunner:
     def encode(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """The sources' mask and what the decoder's layers need of them."""
         low = ((1 - mask.float()) * LOW)[:, None, None, :].contiguous()
-        vectors = torch.nn.functional.embedding(ids, self.source_vectors)
-        found = self.encoder.run(self.crosses, {"vectors": vectors.numpy(), "mask": low.numpy()})
-        return low, dict(zip(self.crosses, map(torch.from_numpy, found), strict=True))
+        parts = zip(torch.split(ids, _ENCODED), torch.split(low, _ENCODED), strict=True)
+        few = [self._encode_few(*part) for part in parts]
+        return low, {name: torch.cat([part[name] for part in few]) for name in self.crosses}
+
+    def _encode_few(self, ids: Tensor, low: Tensor) -> dict[str, Tensor]:
+        """Sentences of like length, without the padding that they share; it is there again in what they give."""
+        length = ids.shape[1]
+        longest = int((low == 0).sum(3).max())
+        vectors = torch.nn.functional.embedding(ids[:, :longest], self.source_vectors)
+        inputs = {"vectors": vectors.numpy(), "mask": low[..., :longest].contiguous().numpy()}
+        found = zip(self.crosses, self.encoder.run(self.crosses, inputs), strict=True)
+        room = length - longest
+        return {
+            name: torch.nn.functional.pad(torch.from_numpy(each), (0, room) if "key" in name else (0, 0, 0, room))
+            for name, each in found
+        }
 
     def force(self, ids: Tensor, mask: Tensor, decoder_input: Tensor) -> tuple[Tensor, Tensor]:
         low, cross = self.encode(ids, mask)
@@ -141,16 +155,16 @@ class OnnxDecoder:
         stay = torch.unique_consecutive(sentences)
         width = len(rows) // len(stay)
         self.ancestors = self.ancestors[sentences, 0, rows % self.width].view(len(stay), 1, width, -1)
-        if len(stay) < len(self.mask):
-            self.mask = self.mask[stay]
-            self.cross = {name: each[stay] for name, each in self.cross.items()}
-            self.past = {name: each[stay] for name, each in self.past.items()}
+        if not torch.equal(stay, torch.arange(len(self.mask))):
+            self.mask = _kept(self.mask, stay)
+            self.cross = {name: _kept(each, stay) for name, each in self.cross.items()}
+            self.past = {name: _kept(each, stay) for name, each in self.past.items()}
         self.width = width
 
     def _step(self, tokens: Tensor) -> None:
         sentences, width = len(self.mask), self.width
         if self.used + width > len(self.times):
-            self._grow()
+            self._grow(max(_SLOTS, width))
         inputs = {
             "vectors": torch.nn.functional.embedding(tokens.view(sentences, width), self.runner.target_vectors),
             "position": torch.tensor([self.position]),
@@ -180,10 +194,17 @@ class OnnxDecoder:
             self.scores = torch.empty(sentences, width, self.runner.model.vocab_size)
         return self.outputs
 
-    def _grow(self) -> None:
-        self.past = {name: torch.nn.functional.pad(each, (0, 0, 0, _SLOTS)) for name, each in self.past.items()}
-        self.ancestors = torch.nn.functional.pad(self.ancestors, (0, _SLOTS), value=LOW)
-        self.times = torch.nn.functional.pad(self.times, (0, _SLOTS))
+    def _grow(self, slots: int) -> None:
+        self.past = {name: torch.nn.functional.pad(each, (0, 0, 0, slots)) for name, each in self.past.items()}
+        self.ancestors = torch.nn.functional.pad(self.ancestors, (0, slots), value=LOW)
+        self.times = torch.nn.functional.pad(self.times, (0, slots))
+
+
+def _kept(cache: Tensor, stay: Tensor) -> Tensor:
+    """The sentences that stay, in place: only those that change places are moved."""
+    moved = (stay != torch.arange(len(stay))).nonzero().squeeze(1)
+    cache[moved] = cache[stay[moved]]
+    return cache[: len(stay)]
 
 
 def _bind(bind: Any, name: str, tensor: Tensor) -> None:
