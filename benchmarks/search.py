@@ -227,7 +227,7 @@ def blocks(keys: Keys) -> Iterator[Block]:
         yield keys.keys[start:stop], nothing.astype(np.int32), nothing.astype(np.float32), lengths, texts
 
 
-def memory_of(path: Path) -> dict[str, Any]:
+def memory_of(path: Path, in_memory: bool) -> dict[str, Any]:
     """MB of this process before and after opening a store and searching in it; to be run in a process of its own."""
 
     def resident() -> dict[str, float]:
@@ -236,7 +236,7 @@ def memory_of(path: Path) -> dict[str, Any]:
 
     report: dict[str, Any] = {"before": resident()}
     started = time.perf_counter()
-    searcher = Searcher(Store.open(path))
+    searcher = Searcher(Store.open(path), in_memory)
     report["open_seconds"] = time.perf_counter() - started
     report["opened"] = resident()
     random = np.random.default_rng(SEED)
@@ -248,14 +248,14 @@ def memory_of(path: Path) -> dict[str, Any]:
     return {"pairs": searcher.store.pairs, "index": searcher.description, **report}
 
 
-def report_memory(keys: Keys, store: str | None) -> dict[str, Any]:
-    """`memory_of` the store, or of one made of the keys."""
+def report_memory(keys: Keys, store: str | None) -> list[dict[str, Any]]:
+    """`memory_of` the store, or of one made of the keys, with the index mapped and held in memory."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(store) if store else Path(directory) / "store"
         if not store:
             make_store(path, keys)
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            return pool.apply(memory_of, (path,))
+        with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+            return [pool.apply(memory_of, (path, in_memory)) for in_memory in (False, True)]
 
 
 def show(rows: Sequence[dict[str, Any]]) -> None:
@@ -291,7 +291,7 @@ def main() -> None:
     for count in arguments.pairs or [len(keys)]:
         part = Keys(keys.keys[:count], keys.sentence[:count])
         if arguments.memory:
-            results.append(report_memory(part, arguments.store))
+            results += report_memory(part, arguments.store)
         else:
             results += compare(part, arguments.kinds, arguments.repeats, arguments.lists)
     if arguments.json:

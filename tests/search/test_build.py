@@ -56,6 +56,8 @@ def test_a_second_engine_is_one_class_and_one_line(small_store, toolbox, tmp_pat
     class Backwards:
         """Proposes everything, farthest first."""
 
+        in_memory, size = True, 300
+
         @classmethod
         def build(cls, segments, directory):
             (directory / "note").write_text("here")

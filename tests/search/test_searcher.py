@@ -148,6 +148,18 @@ def test_exclusion_looks_farther_until_there_are_enough(large_store, toolbox):
     assert len(widths) > 1
 
 
+@pytest.mark.parametrize("k", [1, 8])
+def test_a_tail_does_not_stand_in_for_what_the_index_has(small_store, toolbox, tmp_path, k):
+    """All that the index proposes at first is left out; the tail has enough, but farther away."""
+    build_index(small_store.segments, tmp_path / "index", "flat")
+    tail = toolbox.make_segment(12, np.full((20, 16), 50, dtype=np.float16))
+    store = toolbox.MemoryStore([*small_store.segments, tail], tmp_path / "index")
+    queries = small_store.column("keys")[:3].astype(np.float32)
+    near = toolbox.naive(store, queries, 60)[0]
+    found = Searcher(store).search(queries, k, lambda ids, rows: (ids[:, :, None] == near[rows][:, None]).any(2))
+    agree(store, toolbox, found, queries, k, lambda row, pair: pair in near[row])
+
+
 def test_rows_that_have_enough_are_not_asked_again(exhaustive, toolbox, monkeypatch):
     """`exclude` knows which queries it is asked for, and exact search is for those that still lack neighbours."""
     exhaustive.engines[0].rescore = 20  # however far it looks, half of the pairs are no candidates
@@ -169,8 +181,8 @@ def test_rows_that_have_enough_are_not_asked_again(exhaustive, toolbox, monkeypa
     monkeypatch.setattr(searcher, "nearest_allowed", nearest_allowed)
     found = exhaustive.search(queries, 8, exclude)
     agree(exhaustive.store, toolbox, found, queries, 8, lambda row, pair: row % 2 == 1 and pair not in allowed)
-    assert asked[0] == [0, 1, 2, 3, 4]
-    assert {tuple(rows) for rows in asked[1:]} == {(1, 3)}
+    assert asked[:2] == [[0, 1, 2, 3, 4]] * 2, "what the index proposes, and the tail"
+    assert {tuple(rows) for rows in asked[2:]} == {(1, 3)}
     assert exact == [[1, 3]]
 
 
@@ -230,6 +242,8 @@ def test_ids_that_no_pair_has_are_a_sentence(large_store, monkeypatch):
 
 
 class Stubborn:
+    in_memory, size = True, 20_000
+
     def __init__(self, pair):
         self.pair = pair
 

@@ -1,6 +1,7 @@
 """The store a build makes against one made sentence by sentence; builds that are killed; what is left out."""
 
 import importlib
+import shutil
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +13,9 @@ from sentences import SENTENCES
 
 from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Store, StoreWriter
-from knnmt.errors import KnnmtError, ModelError, StoreError
+from knnmt.errors import CorpusError, KnnmtError, ModelError, StoreError
 from knnmt.model import States, TranslationModel
+from knnmt.search import Searcher, describe_index
 from knnmt.workflow import build, build_with_report
 
 module = importlib.import_module("knnmt.workflow.build")  # the package's `build` is the function
@@ -272,6 +274,35 @@ def test_who_names_an_index_gets_it(
     assert store.index_directory is not None
     assert store.covered_segments() == {segment.name for segment in store.segments}
     assert build(tmp_path / "auto", write_corpus(SENTENCES), model).index_directory is None
+
+
+@pytest.mark.parametrize("damage", [shutil.rmtree, lambda place: (place / "config.json").write_text("{")])
+def test_a_lost_index_is_made_anew(
+    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, damage: Callable[[Path], object]
+) -> None:
+    """Without a corpus nothing else is done; with one, though few pairs would need no index."""
+    path = tmp_path / "store"
+    for corpus in ([], write_corpus(SENTENCES[:3], "more")):
+        before = build(path, write_corpus(SENTENCES), model, index="ivf")
+        assert before.index_directory is not None
+        damage(before.index_directory)
+        with pytest.raises(StoreError, match="on the store without a corpus, which makes the index anew"):
+            Searcher(before)
+        after = build(path, corpus, model)
+        assert after.pairs == before.pairs if not corpus else after.pairs > before.pairs
+        assert after.covered_segments() == {segment.name for segment in after.segments}
+        assert Searcher(after).search(np.zeros((1, model.dim), np.float32), 4).ids.min() >= 0
+
+
+def test_without_a_corpus_an_index_of_another_kind(
+    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus
+) -> None:
+    store = build(tmp_path / "store", write_corpus(SENTENCES), model)
+    indexed = build(store.path, [], index="ivf")
+    assert describe_index(indexed)["index"].startswith("IVF")
+    assert describe_index(build(store.path, []))["index"].startswith("IVF"), "who chose a kind keeps it"
+    with pytest.raises(CorpusError, match="No corpus was given"):
+        build(tmp_path / "new", [], model)
 
 
 def test_a_store_keeps_its_precision(tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus) -> None:

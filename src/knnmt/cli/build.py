@@ -10,7 +10,7 @@ from knnmt.cli.console import facts, note, print_json, size
 
 def build(
     store: options.Store,
-    corpus: options.Corpus,
+    corpus: options.OptionalCorpus = None,
     model: options.Model = None,
     source_lang: options.SourceLang = None,
     target_lang: options.TargetLang = None,
@@ -29,7 +29,7 @@ def build(
     threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make a store from a parallel corpus, or add to one.
+    """Make a store from a parallel corpus, or add to one; without a corpus, make a store's index anew.
 
     Interrupted, the same command goes on where it was; the store changes once, at the end.
 
@@ -41,7 +41,7 @@ def build(
     use_threads(threads)
     report = build_with_report(
         store,
-        corpus,
+        corpus or [],
         model,
         source_lang=source_lang,
         target_lang=target_lang,

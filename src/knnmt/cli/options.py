@@ -15,6 +15,15 @@ Corpus = Annotated[
         show_default=False,
     ),
 ]
+OptionalCorpus = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="CORPUS...",
+        help="As plain text files in pairs, source first (train.{de,en} in a shell); .tsv, .jsonl, .tmx, .po or .mo "
+        "alone; .gz of any; a directory or wheel of catalogues. None: only the index is made, anew.",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else there.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Use only the first N lines.", show_default=False)]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:0.")]

@@ -44,9 +44,12 @@ def kept_kind(directory: Path | None, kind: str) -> str:
 
     So who once chose exact search, say, keeps it when the store grows.
     """
-    if kind != "auto" or directory is None or not (directory / CONFIG).is_file():
+    if kind != "auto" or directory is None:
         return kind
-    return IndexConfig.read(directory).requested
+    try:
+        return IndexConfig.read(directory).requested
+    except StoreError:  # lost or damaged, and to be made anew
+        return kind
 
 
 def _check(kind: str) -> None:

@@ -9,8 +9,7 @@ from knnmt.datastore import Store
 from knnmt.errors import StoreError
 
 CONFIG = "config.json"
-MEND = "remove that directory and run `knnmt build` on the store again, which makes the index anew"
-MISSING = "run `knnmt build` on the store again, which makes it anew"
+MEND = "run `knnmt build` on the store without a corpus, which makes the index anew"
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class IndexConfig:
         try:
             return cls.from_json(json.loads((directory / CONFIG).read_text(encoding="utf-8")))
         except FileNotFoundError as error:
-            raise StoreError(f"the index in {directory} is missing; {MISSING}") from error
+            raise StoreError(f"the index in {directory} is missing; {MEND}") from error
         except OSError as error:
             raise StoreError(f"the index in {directory} cannot be read ({error.strerror}); {MEND}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:

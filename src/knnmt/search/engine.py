@@ -16,9 +16,11 @@ class Engine(Protocol):
 
     Attributes:
         in_memory: whether what is searched is held in memory
+        size: how many pairs it searches
     """
 
     in_memory: bool
+    size: int
 
     @classmethod
     def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:

@@ -16,6 +16,7 @@ class Flat:
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
+        self.size = len(pairs)
         self.block = max(1, BLOCK_NUMBERS // pairs.dim)
         self.in_memory = 4 * len(pairs) * pairs.dim <= FLAT_RESIDENT_BYTES
         self.resident = list(pairs.blocks(len(pairs))) if self.in_memory else None

@@ -30,6 +30,7 @@ class IVF:
 
     def __init__(self, index: Any, probes: int, rescore: int) -> None:
         self.index = index
+        self.size = int(index.ntotal)
         self.in_memory = isinstance(index, faiss.IndexIVFRaBitQFastScan)
         self.graph = isinstance(faiss.downcast_index(index.quantizer), faiss.IndexHNSW)
         self.probes = probes

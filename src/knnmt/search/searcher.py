@@ -83,16 +83,24 @@ class Searcher:
         for widen in WIDER[0 if exclude is None else 1 :]:
             if not len(pending):
                 return ids, distances
-            found = [engine.candidates(queries[pending], k, widen) for engine in self.engines]
-            candidates = np.concatenate(found, axis=1)
-            if exclude is not None:
-                candidates = np.where(exclude(candidates, pending), -1, candidates)
+            found = [self._candidates(engine, queries[pending], pending, k, widen, exclude) for engine in self.engines]
+            candidates = np.concatenate([allowed for allowed, _ in found], axis=1)
             ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
-            pending = pending[ids[pending, min(k, len(self.pairs)) - 1] < 0]
+            pending = pending[~np.all([enough for _, enough in found], axis=0)]
         if len(pending):
             candidates = nearest_allowed(self.pairs, queries[pending], pending, k, exclude)
             ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
         return ids, distances
+
+    def _candidates(
+        self, engine: Engine, queries: Floats, rows: Ids, k: int, widen: int, exclude: Exclude | None
+    ) -> tuple[Ids, npt.NDArray[np.bool_]]:
+        """What an engine proposes without what is left out, and for which rows that is k, or all it has."""
+        proposed = engine.candidates(queries, k, widen)
+        all_there = np.count_nonzero(proposed >= 0, axis=1) >= engine.size
+        if exclude is not None:
+            proposed = np.where(exclude(proposed, rows), -1, proposed)
+        return proposed, all_there | (np.count_nonzero(proposed >= 0, axis=1) >= k)
 
     def _closest(self, queries: Floats, candidates: Ids, k: int) -> tuple[Ids, Floats]:
         try:

@@ -76,7 +76,7 @@ def build_with_report(
     precision: str = "auto",
     device: str = "auto",
 ) -> BuildReport:
-    """Make a store from a corpus, or add to one, and tell what was done.
+    """Make a store from a corpus, or add to one, and tell what was done; without a corpus, make its index anew.
 
     A build that is killed leaves the store as it was; the same call takes up its finished blocks.
 
@@ -94,13 +94,15 @@ def build_with_report(
         precision: `float32` or `int8`; `auto` is the store's own, and for a new one int8 where onnx runs the model
     """
     needs_index((), frozenset(), index)  # a wrong name is told before anything runs
+    exists = (Path(store) / "manifest.json").exists()
+    if exists and not corpus:
+        return BuildReport(_reindexed(Store.open(store), index), 0, 0, 0, 0, {}, 0)
     if not isinstance(model, TranslationModel):
         asked = {"source_lang": source_lang, "target_lang": target_lang}
         asked |= {"source_prefix": source_prefix, "key_layer": key_layer}
         model = _model_for(Path(store), model, device, {name: v for name, v in asked.items() if v is not None})
     pairs = Corpus(corpus, languages=model.codec.languages, origin=origin, limit=limit)
     summary = pairs.scan()  # checked whole before the model, which may take hours on it, sees the first sentence
-    exists = (Path(store) / "manifest.json").exists()
     made_with = Store.open(store).model.precision if exists else NEW_STORE_PRECISION
     runner = make_runner(model, engine, precision, "passes", made_with)
     model, record = model.run_by(runner), record_of(model, runner)
@@ -112,10 +114,13 @@ def build_with_report(
             with progress("Building", total=summary.pairs, unit="tokens") as meter:
                 counts = _fill(staged, model, pairs, writer.store, meter)
         plan = writer.plan(staged)
+        before = writer.store.index_directory if writer.store else None
+        covered = writer.store.covered_segments() if writer.store else frozenset()
+        lost = before is not None and not covered
         place = None
-        if needs_index(plan.segments, _covered(writer.store), index):
+        if lost or needs_index(plan.segments, covered, index):
             place = writer.new_directory("index")
-            build_index(plan.segments, place, kept_kind(writer.store.index_directory if writer.store else None, index))
+            build_index(plan.segments, place, kept_kind(before, index))
         return BuildReport(
             pairs=staged.rows,
             sentences=staged.sentences,
@@ -151,8 +156,12 @@ def _model_for(path: Path, name: str | None, device: str, asked: dict[str, str])
     return load_recorded(Store.open(path).model, device, name, **asked)
 
 
-def _covered(store: Store | None) -> frozenset[str]:
-    return store.covered_segments() if store is not None else frozenset()
+def _reindexed(store: Store, kind: str) -> Store:
+    """The store with a new index: of another kind, or in place of one that was lost or damaged."""
+    with StoreWriter(store.path, store.model) as writer:
+        place = writer.new_directory("index")
+        build_index(store.segments, place, kept_kind(store.index_directory, kind))
+        return writer.commit(index=place)
 
 
 def _fill(
