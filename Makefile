@@ -27,23 +27,23 @@ test: setup
 
 # Speed, on what anyone has: the bundled model and text, and random weights in the shape of opus-mt.
 bench: setup
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[bench]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast,bench]'
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/build.py
 	test -e .bench/espresso/manifest.json || $(BIN)/knnmt build .bench/espresso $(ESPRESSO)/memory.de $(ESPRESSO)/memory.en --model de-en-small
-	for method in vanilla adaptive robust; do $(BIN)/knnmt fit .bench/espresso $(ESPRESSO)/dev.de $(ESPRESSO)/dev.en --method $$method; done
+	for method in vanilla adaptive robust; do $(BIN)/knnmt fit .bench/espresso $(ESPRESSO)/dev.de $(ESPRESSO)/dev.en --method $$method || exit 1; done
 	$(BIN)/python benchmarks/decode.py --model models/de-en-small --store .bench/espresso --source $(ESPRESSO)/test.de
 	$(BIN)/python benchmarks/synthetic.py .bench/100k --pairs 100000
-	$(BIN)/python benchmarks/decode.py --model .bench/opus-size-random --store .bench/100k --source $(ESPRESSO)/test.de --in-memory
+	$(BIN)/python benchmarks/decode.py --model .bench/opus-size-random --store .bench/100k --source $(ESPRESSO)/test.de
 	$(BIN)/python benchmarks/synthetic.py .bench/1m --pairs 1000000
-	$(BIN)/python benchmarks/decode.py --model .bench/opus-size-random --store .bench/1m --source $(ESPRESSO)/test.de --in-memory
+	$(BIN)/python benchmarks/decode.py --model .bench/opus-size-random --store .bench/1m --source $(ESPRESSO)/test.de
 
 # Ten million pairs: 11 GB in .bench, and about an hour to index them.
 bench-large: setup
 	$(BIN)/python benchmarks/synthetic.py .bench/1m --pairs 1000000
 	$(BIN)/python benchmarks/synthetic.py .bench/10m --pairs 10000000
-	for size in 1m 10m 1m 10m; do $(BIN)/python benchmarks/decode.py --model .bench/opus-size-random --store .bench/$$size --source $(ESPRESSO)/test.de --systems base,robust@mapped,robust@memory; done
+	for size in 1m 10m 1m 10m; do $(BIN)/python benchmarks/decode.py --model .bench/opus-size-random --store .bench/$$size --source $(ESPRESSO)/test.de --systems base,robust@mapped,robust@memory || exit 1; done
 
 clean:
 	rm -rf .venv .demo .bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -166,7 +166,7 @@ def _generate(directory: str, tuned: bool) -> Callable[[list[str]], int]:
 
     def translate(lines: list[str]) -> int:
         inputs = tokenizer(lines, return_tensors="pt", padding=True)
-        longest = int(1.2 * inputs["input_ids"].shape[1]) + 10
+        longest = _cap(inputs["input_ids"].shape[1]) + 1  # the start token counts here
         with torch.inference_mode():
             found = model.generate(**inputs, num_beams=BEAM, length_penalty=PENALTY, max_length=longest)
         return int((found[:, 1:] != tokenizer.pad_token_id).sum())
@@ -186,7 +186,7 @@ def _ctranslate2(directory: str, threads: int) -> Callable[[list[str]], int]:
 
     def translate(lines: list[str]) -> int:
         pieces = [tokenizer.convert_ids_to_tokens(ids) for ids in tokenizer(lines)["input_ids"]]
-        longest = int(1.2 * max(map(len, pieces))) + 10
+        longest = _cap(max(map(len, pieces)))
         found = model.translate_batch(
             pieces, beam_size=BEAM, length_penalty=PENALTY, max_decoding_length=longest, max_batch_size=0
         )
@@ -223,9 +223,16 @@ def _knnmt(name: str, options: argparse.Namespace, parts: Counter[str]) -> Calla
         _watch(engine.memory.combiner, "combine", "combiner", parts)
 
     def translate(lines: list[str]) -> int:
+        longest = _cap(max(map(len, translator.model.codec.encode_sources(lines))))
+        translator.settings = replace(settings, max_length=longest)
         return sum(translation.tokens for translation in translator.run(lines))
 
     return translate
+
+
+def _cap(source_tokens: int) -> int:
+    """The most tokens of a translation, for all systems by the longest source of a batch."""
+    return int(1.2 * source_tokens) + 10
 
 
 def _variant(name: str) -> dict[str, Any]:

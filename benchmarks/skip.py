@@ -9,18 +9,16 @@ import argparse
 import json
 from pathlib import Path
 
-import torch
 from machine import machine
 
 import knnmt
-from knnmt.combiner import load_combiner, mixture_log_p
-from knnmt.training import collect_features, take
+from knnmt.combiner import load_combiner
+from knnmt.training import collect_features
 from knnmt.workflow.session import Session
 
 LIMITS = (1.0, 0.999, 0.99, 0.9)
 
 
-@torch.inference_mode()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("store", type=Path)
@@ -34,16 +32,15 @@ def main() -> None:
     combiner = load_combiner(session.store, options.method)
     assert combiner is not None, "base searches for nothing"
     features = collect_features(session.model, session.searcher, session.pairs, combiner.k, max(combiner.top, 1))
-    seen = take(features.observation, slice(None), combiner.k, combiner.top)
-    mixed = mixture_log_p(combiner.combine(seen), seen.values, features.tokens, features.log_p)
     surest = features.observation.log_p_top[:, 0].exp()
-    rows = []
-    for limit in LIMITS:
-        searched = surest <= limit
-        log_p = torch.where(searched, mixed, features.log_p)
-        rows.append(
-            {"skip_above": limit, "searched": float(searched.double().mean()), "nll": float(-log_p.double().mean())}
-        )
+    rows = [
+        {
+            "skip_above": limit,
+            "searched": float((surest <= limit).double().mean()),
+            "nll": features.skipping(limit).judge(combiner)[0],
+        }
+        for limit in LIMITS
+    ]
     if options.json:
         result = {"machine": machine(), "tokens": len(features), "base_nll": features.base_nll, "rows": rows}
         print(json.dumps(result, indent=2))

@@ -63,6 +63,12 @@ def test_n_best(run: Run, world: Path) -> None:
         assert best != other
 
 
+def test_fewer_translations_than_were_asked_for(run: Run, world: Path) -> None:
+    """With room for the end of sentence only there is one."""
+    lines = run("translate", "store", "--max-length", "1", "--n-best", "3", stdin=f"{ONE}\n{ONE}\n").out.split("\n")
+    assert len(lines) == 7, "three lines for each line in, and the end of the last"
+
+
 def test_json_explains_every_token(run: Run, translator: Translator) -> None:
     result = run("translate", "store", *QUICK, "--json", stdin=TEXT)
     assert result.code == 0, result.err

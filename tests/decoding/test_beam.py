@@ -63,7 +63,8 @@ def test_the_translations_of_generate(
 
 
 @pytest.mark.parametrize(
-    "change", ["min_length", "renormalize_logits", "suppress_tokens", "eos_token_id", "bad_words_ids"]
+    "change",
+    ["min_length", "min_new_tokens", "renormalize_logits", "suppress_tokens", "eos_token_id", "bad_words_ids"],
 )
 @pytest.mark.parametrize("method", ["base", "vanilla"])
 @pytest.mark.parametrize("family", ["marian", "nllb"])
@@ -77,12 +78,15 @@ def test_what_a_generation_config_asks_for(
     likely = [token for token in before[0][0].tokens[:3] if token != model.codec.eos]
     value = {
         "min_length": 9,
+        "min_new_tokens": 9,
         "renormalize_logits": True,
         "suppress_tokens": likely,
         "eos_token_id": [model.codec.eos, *likely],
         "bad_words_ids": [[model.codec.eos], *([token] for token in likely)],  # the end of sentence is let through
     }[change]
     setattr(model.hf.generation_config, change, value)
+    if change == "min_new_tokens":
+        model.hf.generation_config.min_length = 12  # which these win over
     expected = GenerateEngine(model, memory).decode(sources, settings)
     found = BeamSearch(model, TorchRunner(model), known(model), memory).decode(sources, settings)
     assert [[h.tokens for h in each] for each in found] == [[h.tokens for h in each] for each in expected]

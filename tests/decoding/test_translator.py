@@ -1,5 +1,6 @@
 """Lines in, lines out."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,10 +112,31 @@ def test_signature_names_what_matters(store: Store, model: TranslationModel) -> 
         assert part in signature
 
 
-@pytest.mark.parametrize("options", [{"beam": 0}, {"beam": 2, "n_best": 3}, {"max_length": -1}])
-def test_impossible_settings(options: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [{"beam": 0}, {"beam": 2, "n_best": 3}, {"max_length": -1}, {"length_penalty": 1e3}, {"length_penalty": math.nan}],
+)
+def test_impossible_settings(options: dict[str, float]) -> None:
     with pytest.raises(MethodError):
         Settings(**options)  # type: ignore[arg-type]
+
+
+def test_a_wide_beam(store: Store, model: TranslationModel) -> None:
+    """More hypotheses than the caches of a decoder grow by."""
+    found = [
+        Translator(store, "base", model=model, settings=Settings(beam=70, engine=engine, precision="float32"))
+        for engine in ("onnx", "generate")
+    ]
+    assert found[0].translate(LINES[:2]) == found[1].translate(LINES[:2])
+
+
+def test_where_nothing_was_searched_nothing_is_explained(store: Store, model: TranslationModel) -> None:
+    skipping = translator(store, model, skip_above=1e-6)
+    translation = skipping.run(LINES[:1])[0]
+    for token in explain(skipping, translation)["tokens"]:
+        assert token["lambda"] == 0
+        assert token["p"] == pytest.approx(token["p_nmt"])
+        assert token["knn_top"] == token["neighbours"] == []
 
 
 def test_an_explanation_is_what_decoding_did(store: Store, model: TranslationModel) -> None:

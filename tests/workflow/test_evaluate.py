@@ -103,6 +103,20 @@ def test_scores_and_leaks(fitted: Store, model: TranslationModel, write_corpus: 
         assert not math.isclose(system["bleu"], system["bleu_unseen"])
 
 
+def test_what_is_judged_is_searched_as_in_translating(
+    fitted: Store, model: TranslationModel, write_corpus: WriteCorpus
+) -> None:
+    """Nowhere, here; and whatever settings are given, no line is split."""
+    settings = Settings(beam=2, skip_above=1e-6)
+    result = evaluate(fitted, write_corpus(UNSEEN), ["base", "vanilla"], settings=settings, model=model)
+    base, vanilla = result.runs["base"], result.runs["vanilla"]
+    assert vanilla.translations == base.translations
+    assert vanilla.nll == pytest.approx(base.nll)
+    assert vanilla.mean_lambda == pytest.approx(0)
+    assert vanilla.gold_in_k == 0
+    assert "split:no" in vanilla.signature
+
+
 def test_all_leaked(fitted: Store, model: TranslationModel, write_corpus: WriteCorpus) -> None:
     result = evaluate(fitted, write_corpus(LEAKED[:2]), ["base"], settings=QUICK, model=model)
     assert result.leaked == 2

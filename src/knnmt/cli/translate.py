@@ -60,8 +60,9 @@ def translate(
             if as_json:
                 print(json.dumps(explain(translator, translation), ensure_ascii=False))
             elif n_best > 1:
-                # n lines for each line in, for an empty one too
-                print("\n".join(f"{score:.4f}\t{text}" for text, score in translation.n_best) or "\n" * (n_best - 1))
+                best = [f"{score:.4f}\t{text}" for text, score in translation.n_best]
+                # n lines for each line in, where there are fewer translations and for an empty line too
+                print("\n".join(best + [""] * (n_best - len(best))))
             else:
                 print(translation.text)
         sys.stdout.flush()

@@ -52,7 +52,7 @@ def _rows(translator: Translator, keys: Tensor, hidden: Tensor, tokens: Tensor) 
             }
         )
     if (memory := translator.engine.memory) is not None:
-        _add_neighbours(rows, translator, memory, keys, tokens, logits, gold)
+        _add_neighbours(rows, translator, memory, memory.find(keys, top.values), tokens, logits, gold)
     return rows
 
 
@@ -60,12 +60,11 @@ def _add_neighbours(
     rows: list[dict[str, Any]],
     translator: Translator,
     memory: Memory,
-    keys: Tensor,
+    found: Neighbours,
     tokens: Tensor,
     logits: Tensor,
     gold: Tensor,
 ) -> None:
-    found = memory.searcher.search(keys.float().cpu().numpy(), memory.combiner.k)
     seen = observe(found, logits, logits.logsumexp(1), memory.combiner.top)
     combination = memory.combiner.combine(seen)
     p = mixture_log_p(combination, seen.values, tokens, gold).exp().tolist()

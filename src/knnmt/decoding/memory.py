@@ -31,10 +31,11 @@ class Memory:
             log_sum_exp: of each row of them  # [rows]
             log_p_top: the model's highest log p's, as many as the combiner looks at or more  # [rows, …]
         """
-        seen = observe_with(self._search(keys, log_p_top), logits, log_sum_exp, log_p_top[:, : self.combiner.top])
+        seen = observe_with(self.find(keys, log_p_top), logits, log_sum_exp, log_p_top[:, : self.combiner.top])
         return seen, self.combiner.combine(seen)
 
-    def _search(self, keys: Tensor, log_p_top: Tensor) -> Neighbours:
+    def find(self, keys: Tensor, log_p_top: Tensor) -> Neighbours:
+        """The neighbours of each row; none where the model is sure enough without them."""
         if self.skip_above >= 1:
             return self.searcher.search(keys.float().cpu().numpy(), self.combiner.k)
         unsure = (log_p_top[:, 0].exp() <= self.skip_above).nonzero().squeeze(1)

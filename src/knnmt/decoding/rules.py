@@ -59,10 +59,12 @@ class Rules:
         eos = tuple(asked) if isinstance(asked, list) else (int(asked),)
         # as in transformers, an end of sentence is not banned as a bad word
         bad = {word[0] for word in words} - set(eos)
+        new = config.min_new_tokens
         return cls(
             eos=eos,
             banned=tuple(sorted(bad | set(config.suppress_tokens or []))),
             forced_eos=config.forced_eos_token_id is not None,
             renormalize=bool(config.renormalize_logits),
-            min_length=max(config.min_length or 0, 1 + (config.min_new_tokens or 0)),
+            # new ones, behind the start token, win over a length that counts it, as in transformers
+            min_length=(config.min_length or 0) if new is None else 1 + new,
         )

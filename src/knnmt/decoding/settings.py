@@ -6,6 +6,7 @@ from knnmt.errors import MethodError
 from knnmt.model import check_names
 
 GENERATE = "generate"
+_LARGEST_PENALTY = 10  # beyond it the powers of a length leave the range of floats
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.beam < 1 or self.batch_size < 1 or self.n_best < 1 or (self.max_length or 1) < 1:
             raise MethodError("The beam, the batch size, n-best and the maximum length are at least 1.")
+        if not abs(self.length_penalty) <= _LARGEST_PENALTY:
+            raise MethodError(f"A length penalty of {self.length_penalty:g} makes no sense; give one around 1.")
         check_names(self.engine, self.precision, GENERATE)
         if not 0 < self.skip_above <= 1:
             raise MethodError(f"skip-above is a probability, not {self.skip_above:g}; give one above 0, such as 0.99.")

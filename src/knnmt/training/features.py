@@ -1,7 +1,7 @@
 """What combiners are fitted and judged by, kept in memory: the model and the search are not run again."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -60,6 +60,12 @@ class Features:
         """The median squared distance to the nearest neighbour, where there is one."""
         nearest = self.observation.distances[:, 0]
         return float(nearest[torch.isfinite(nearest)].median())
+
+    def skipping(self, above: float) -> "Features":
+        """As if nothing had been found where the model gives its likeliest token more than this."""
+        sure = self.observation.log_p_top[:, :1].exp() > above
+        distances = self.observation.distances.masked_fill(sure, torch.inf)
+        return replace(self, observation=replace(self.observation, distances=distances))
 
     @torch.inference_mode()
     def judge(self, combiner: Combiner) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,11 +125,13 @@ def evaluate(
     asked = comet or comet_model is not None
     if asked:
         find_comet(comet_model)
-    settings = settings or Settings(split=False)
+    settings = replace(settings or Settings(), split=False)
     session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings)
     k = max((combiner.k for combiner in combiners.values() if combiner), default=1)
-    top = max((combiner.top for combiner in combiners.values() if combiner), default=0)
-    features = collect_features(session.model, session.searcher, session.pairs, min(k, store.pairs), top)
+    top = max((combiner.top for combiner in combiners.values() if combiner), default=1)
+    features = collect_features(session.model, session.searcher, session.pairs, min(k, store.pairs), max(top, 1))
+    if settings.skip_above < 1:
+        features = features.skipping(settings.skip_above)
     runs = {name: _run(session, name, features, settings) for name in methods}
     references = [pair.target for pair in session.pairs]
     hypotheses = {name: run.translations for name, run in runs.items()}

@@ -1,6 +1,7 @@
 """Vanilla kNN-MT: K, λ and T by likelihood over the grid, then BLEU among the best few."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from knnmt.combiner import Vanilla
 from knnmt.decoding import Settings, Translator
@@ -30,7 +31,7 @@ def tune_vanilla(
 def _decode(session: Session, points: list[Point], sentences: int, settings: Settings | None) -> Scored:
     pairs = session.pairs[:sentences]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    settings = settings or Settings(split=False)
+    settings = replace(settings or Settings(), split=False)
     scored = []
     for point in points:
         translator = Translator(
