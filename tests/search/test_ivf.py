@@ -77,9 +77,11 @@ def test_wider_means_more_lists_and_more_candidates(engine, large_store):
     ).sum()
 
 
-def test_one_file_is_mapped_and_the_other_read(large_store, either):
+def test_each_layout_has_a_file_which_is_mapped(large_store, either):
     path = large_store.index_directory / (HELD if either.in_memory else MAPPED)
-    assert (str(path) in Path("/proc/self/maps").read_text()) != either.in_memory
+    assert str(path) in Path("/proc/self/maps").read_text()
+    lists = faiss.downcast_InvertedLists(either.index.invlists)
+    assert isinstance(lists, faiss.BlockInvertedLists) == either.in_memory
 
 
 def test_both_layouts_hold_the_same_codes(large_store):

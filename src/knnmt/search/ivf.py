@@ -39,13 +39,12 @@ class IVF:
     @classmethod
     def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool = False) -> Self:
         config.check_files(directory)
-        # IO_FLAG_MMAP_IFC maps the centres and the lists alike. IO_FLAG_MMAP maps only the lists, and searching them
-        # then starts threads that read ahead.
         held = in_memory and HELD in config.files  # which an index of knnmt's first days lacks
-        name, flags = (HELD, 0) if held else (MAPPED, faiss.IO_FLAG_MMAP_IFC)
-        path = directory / name
+        path = directory / (HELD if held else MAPPED)
         try:
-            index = faiss.read_index(str(path), flags)
+            # Maps the centres, and the lists where their layout can be mapped. IO_FLAG_MMAP maps only the lists, and
+            # searching them then starts threads that read ahead.
+            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
             raise StoreError(f"{path} is damaged; {MEND}") from error
         if index.d != config.dim or index.ntotal != config.pairs or config.probes is None:
