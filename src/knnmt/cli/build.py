@@ -66,7 +66,7 @@ def build(
     if as_json:
         print_json({"added": added, "store": info(report.store)})
         return
-    rows = [("added", f"{report.pairs:,} pairs of {report.sentences:,} sentences")]
+    rows = [("added", f"{report.pairs:,} pairs of {report.sentences:,} sentences" if corpus else "an index")]
     rows.append(("store", f"{report.store.pairs:,} pairs, {size(sum(report.store.sizes().values()))} in {store}"))
     if report.resumed:
         rows.append(("taken up", f"{report.resumed:,} pairs of an unfinished build"))
