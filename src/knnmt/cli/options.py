@@ -6,23 +6,14 @@ from typing import Annotated
 import typer
 
 Store = Annotated[Path, typer.Argument(metavar="STORE", help="The store's directory.", show_default=False)]
-Corpus = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="CORPUS...",
-        help="Plain text files in pairs, source first (dev.{de,en} in a shell); .tsv, .jsonl, .tmx, .po or .mo alone; "
-        ".gz of any; a directory or wheel of catalogues.",
-        show_default=False,
-    ),
-]
+_FILES = (
+    "Plain text files in pairs, source first (dev.{de,en} in a shell); .tsv, .jsonl, .tmx, .po or .mo alone; "
+    ".gz of any; a directory or wheel of catalogues."
+)
+Corpus = Annotated[list[Path], typer.Argument(metavar="CORPUS...", help=_FILES, show_default=False)]
 OptionalCorpus = Annotated[
     list[Path] | None,
-    typer.Argument(
-        metavar="CORPUS...",
-        help="As plain text files in pairs, source first (train.{de,en} in a shell); .tsv, .jsonl, .tmx, .po or .mo "
-        "alone; .gz of any; a directory or wheel of catalogues. None: only the index is made, anew.",
-        show_default=False,
-    ),
+    typer.Argument(metavar="CORPUS...", help=f"{_FILES} None: only the index is made, anew.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else there.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Use only the first N lines.", show_default=False)]

@@ -96,7 +96,7 @@ def build_with_report(
     needs_index((), frozenset(), index)  # a wrong name is told before anything runs
     exists = (Path(store) / "manifest.json").exists()
     if exists and not corpus:
-        return BuildReport(_reindexed(Store.open(store), index), 0, 0, 0, 0, {}, 0)
+        return BuildReport(_reindexed(Path(store), index), 0, 0, 0, 0, {}, 0)
     if not isinstance(model, TranslationModel):
         asked = {"source_lang": source_lang, "target_lang": target_lang}
         asked |= {"source_prefix": source_prefix, "key_layer": key_layer}
@@ -156,11 +156,12 @@ def _model_for(path: Path, name: str | None, device: str, asked: dict[str, str])
     return load_recorded(Store.open(path).model, device, name, **asked)
 
 
-def _reindexed(store: Store, kind: str) -> Store:
+def _reindexed(path: Path, kind: str) -> Store:
     """The store with a new index: of another kind, or in place of one that was lost or damaged."""
-    with StoreWriter(store.path, store.model) as writer:
+    with StoreWriter(path, Store.open(path).model) as writer:
+        assert writer.store is not None
         place = writer.new_directory("index")
-        build_index(store.segments, place, kept_kind(store.index_directory, kind))
+        build_index(writer.store.segments, place, kept_kind(writer.store.index_directory, kind))
         return writer.commit(index=place)
 
 

@@ -128,8 +128,8 @@ def evaluate(
     settings = replace(settings or Settings(), split=False)
     session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings)
     k = max((combiner.k for combiner in combiners.values() if combiner), default=1)
-    top = max((combiner.top for combiner in combiners.values() if combiner), default=1)
-    features = collect_features(session.model, session.searcher, session.pairs, min(k, store.pairs), max(top, 1))
+    top = max([1, *(combiner.top for combiner in combiners.values() if combiner)])
+    features = collect_features(session.model, session.searcher, session.pairs, min(k, store.pairs), top)
     if settings.skip_above < 1:
         features = features.skipping(settings.skip_above)
     runs = {name: _run(session, name, features, settings) for name in methods}
