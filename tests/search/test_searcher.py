@@ -7,7 +7,7 @@ import pytest
 from knnmt.corpus import Pair
 from knnmt.datastore import ModelRecord, Store, StoreWriter
 from knnmt.errors import StoreError
-from knnmt.search import IndexConfig, Searcher, build_index, describe_index, parameters, searcher
+from knnmt.search import IndexConfig, Searcher, build_index, describe_index, holding, searcher
 from knnmt.search.pairs import Pairs
 
 
@@ -68,7 +68,7 @@ def test_queries_of_another_size_are_a_mistake(small_store):
 
 @pytest.mark.parametrize(("share", "held"), [(1 / 8, True), (0.0, False)])
 def test_the_index_is_held_in_memory_where_it_fits(large_store, monkeypatch, share, held):
-    monkeypatch.setattr(parameters, "HELD_SHARE", share)
+    monkeypatch.setattr(holding, "HELD_SHARE", share)
     assert Searcher(large_store).engines[0].in_memory == held
     assert Searcher(large_store).description.endswith(",in-memory") == held
     for asked in (True, False):

@@ -1,7 +1,6 @@
 """All that searching depends on and nobody is asked for: from the number of pairs and the size of a key."""
 
 import math
-import os
 
 # From here on an index is quicker than looking at every key. It is also how many pairs may wait outside an index.
 FLAT_PAIRS = 50_000
@@ -42,17 +41,6 @@ def list_count(pairs: int, dim: int) -> int:
 def graph_links(lists: int) -> int:
     """Links of a graph (HNSW) over so many list centres; 0 where comparing with all of them is as quick."""
     return 32 if lists > 8_192 else 0
-
-
-HELD_SHARE = 1 / 8  # of the machine's memory: what an index may take of it unasked
-
-
-def fits_in_memory(pairs: int, dim: int) -> bool:
-    """Whether an index over so many pairs is held in memory unless the user decides.
-
-    By the memory that there is and not what is free just now: the same command gives the same translations.
-    """
-    return pairs * (dim // 8 + 32) <= HELD_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 TRAIN_PAIRS_A_LIST = 32

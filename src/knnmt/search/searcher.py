@@ -13,9 +13,9 @@ from knnmt.search.engine import Engine
 from knnmt.search.engines import ENGINES
 from knnmt.search.exact import Exclude, nearest_allowed
 from knnmt.search.flat import Flat
+from knnmt.search.holding import fits_in_memory
 from knnmt.search.neighbours import Neighbours
 from knnmt.search.pairs import Floats, Ids, Pairs
-from knnmt.search.parameters import fits_in_memory
 
 WIDER = (1, 2, 4, 8, 16, 32, 64)  # times as far as usual; what is then still missing is looked for exactly
 
