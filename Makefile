@@ -39,7 +39,7 @@ bench: setup
 	$(BIN)/python benchmarks/synthetic.py .bench/1m --pairs 1000000
 	$(BIN)/python benchmarks/decode.py --model .bench/opus-size-random --store .bench/1m --source $(ESPRESSO)/test.de
 
-# Ten million pairs: 11 GB in .bench, and about an hour to index them.
+# Ten million pairs: some 13 GB in .bench, and about an hour to index them.
 bench-large: setup
 	$(BIN)/python benchmarks/synthetic.py .bench/1m --pairs 1000000
 	$(BIN)/python benchmarks/synthetic.py .bench/10m --pairs 10000000
