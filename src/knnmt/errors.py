@@ -17,6 +17,10 @@ class StoreError(KnnmtError):
     """A datastore that is missing, damaged, of another model, or cannot be written."""
 
 
+class StoreBusyError(StoreError):
+    """A datastore that another process is writing to at this moment."""
+
+
 class MethodError(KnnmtError):
     """A combiner or an option of one that does not exist or does not fit the store."""
 

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from knnmt.datastore import Store
+from knnmt.datastore import Store, verify_files
 from knnmt.datastore.staging import JOURNAL, SEGMENT
 from knnmt.errors import StoreError
 
@@ -54,13 +54,13 @@ def test_nothing_is_lost(scenario: ModuleType, tmp_path: Path, mode: str, fresh:
             assert (left is None) == (first is None)
             if left is not None and first is not None:
                 assert left.manifest == first.manifest
-                assert left.verify() == []
+                assert verify_files(left.path) == []
             if mode == "full" and left is None:
                 assert path.exists() == journal.exists(), "a directory is left with nothing worth keeping"
             put_back += journal.exists() and not (journal.parent / SEGMENT).exists()
         else:
             committed += 1
-            assert left.verify() == []
+            assert verify_files(left.path) == []
             if not journal.exists():  # all was done and tidied up: the same command would now add it again
                 assert not journal.parent.exists() or not any(journal.parent.iterdir()), "the journal goes last"
                 continue
@@ -68,7 +68,7 @@ def test_nothing_is_lost(scenario: ModuleType, tmp_path: Path, mode: str, fresh:
         again = scenario.second_build(path)
         assert again.manifest.segments == whole.manifest.segments
         assert index_of(again) == index_of(whole)
-        assert again.verify() == []
+        assert verify_files(again.path) == []
         assert not (path / "staging").exists()
     assert resumed > 30
     assert committed > 0

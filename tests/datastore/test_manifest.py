@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from knnmt.datastore import Store, StoreWriter
+from knnmt.datastore import Store, StoreWriter, verify_files
 from knnmt.datastore.files import write_json
 from knnmt.errors import StoreError
 
@@ -25,22 +25,39 @@ def edit(manifest: Path, **changes: Any) -> None:
 
 def test_its_content(scenario: ModuleType, manifest: Path) -> None:
     value = json.loads(manifest.read_text())
-    assert set(value) == {"format", "model", "segments", "index", "combiners"}
-    assert value["format"] == 1
+    assert set(value) == {"format", "model", "segments", "index", "combiners", "default"}
+    assert value["format"] == 2
     assert value["model"]["dim"] == scenario.DIM
-    assert value["index"] == "index/000001"
+    assert value["index"]["directory"] == "index/000001"
+    assert set(value["index"]["files"]) == {"config.json"}
     (segment,) = value["segments"]
     assert segment["sentences"] == 14
-    for name, file in segment["files"].items():
-        assert file["bytes"] == (manifest.parent / "segments/000001" / name).stat().st_size
-        assert len(file["blake2b"]) == 32
+    for part, directory in ((segment, "segments/000001"), (value["index"], "index/000001")):
+        for name, file in part["files"].items():
+            assert file["bytes"] == (manifest.parent / directory / name).stat().st_size
+            assert len(file["blake2b"]) == 32
+
+
+def test_format_1_is_read(manifest: Path) -> None:
+    """It had no checksums of indexes and combiners, and no choice of a default."""
+    value = json.loads(manifest.read_text())
+    before = Store.open(manifest.parent)
+    value |= {"format": 1, "index": "index/000001", "combiners": {"robust": "combiners/robust.000001"}}
+    del value["default"]
+    manifest.write_text(json.dumps(value))
+    store = Store.open(manifest.parent)
+    assert store.index_directory == before.index_directory
+    assert store.combiners == {"robust": manifest.parent / "combiners/robust.000001"}
+    assert store.manifest.default is None
+    (problem,) = verify_files(manifest.parent)
+    assert "robust.000001 has no config.json" in problem
 
 
 def test_a_newer_format(scenario: ModuleType, manifest: Path) -> None:
     stray = manifest.parent / "segments" / "000009"
     stray.mkdir()
-    edit(manifest, format=2, segments="in a form nobody knows yet")
-    with pytest.raises(StoreError, match=r"format 2 .*upgrade"):
+    edit(manifest, format=3, segments="in a form nobody knows yet")
+    with pytest.raises(StoreError, match=r"format 3 .*upgrade"):
         Store.open(manifest.parent)
     with pytest.raises(StoreError, match="upgrade"), StoreWriter(manifest.parent, scenario.MODEL):
         pass

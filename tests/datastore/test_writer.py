@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from knnmt.datastore import Store, StoreWriter, writer
+from knnmt.datastore import Store, StoreWriter, verify_files, writer
 from knnmt.errors import StoreError
 
 
@@ -38,7 +39,7 @@ def test_a_small_tail_is_written_anew_with_what_is_added(scenario: ModuleType, t
     assert segment.sentence.tolist() == [n for n, length in enumerate(lengths) for _ in range(length)]
     assert segment.position.tolist() == [n for length in lengths for n in range(length)]
     assert texts(store) == [pair.source for block in both for pair in block.pairs]
-    assert store.verify() == []
+    assert verify_files(store.path) == []
 
 
 def test_a_large_tail_stays(scenario: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +88,7 @@ def test_a_plan_whose_tail_was_put_in_the_index_meanwhile(scenario: ModuleType, 
         assert [len(segment) for segment in plan.segments] == [first.pairs, staged.rows]
         store = adding.commit(plan)
     assert store.pairs == first.pairs + staged.rows
-    assert store.verify() == []
+    assert verify_files(store.path) == []
 
 
 def test_the_plan_is_what_the_store_becomes(scenario: ModuleType, tmp_path: Path) -> None:
@@ -200,10 +201,24 @@ def test_staged_work_under_another_key(scenario: ModuleType, tmp_path: Path) -> 
     with StoreWriter(tmp_path / "s", scenario.MODEL) as adding:
         assert adding.store is None
         assert adding.stage("new").blocks == 0
-    with StoreWriter(tmp_path / "s", scenario.MODEL) as adding:
-        assert adding.stage("other").blocks == 1, "only a commit removes it"
     scenario.build(tmp_path / "s", "first", scenario.FIRST)
+    with StoreWriter(tmp_path / "s", scenario.MODEL) as adding:
+        assert adding.stage("other").blocks == 1, "another build's commit does not remove it"
+        adding.commit(adding.plan(adding.stage("other")))
+    assert not (tmp_path / "s/staging").exists(), "its own does"
+
+
+def test_staged_work_is_dropped_when_asked(scenario: ModuleType, tmp_path: Path) -> None:
+    store = scenario.build(tmp_path / "s", "first", scenario.FIRST)
+    block = scenario.SECOND[0]
+    with StoreWriter(tmp_path / "s", scenario.MODEL) as adding:
+        staged = adding.stage("other")
+        staged.append(block.keys, block.values, block.confidence, block.lengths, block.pairs, {})
+    with StoreWriter(tmp_path / "s", scenario.MODEL) as adding:
+        assert adding.drop_staged() == 1
+        assert adding.drop_staged() == 0
     assert not (tmp_path / "s/staging").exists()
+    assert Store.open(tmp_path / "s").manifest == store.manifest
 
 
 @pytest.mark.parametrize("place", ["new", "new/within/new", "empty"])
@@ -252,6 +267,20 @@ def test_one_writer_at_a_time(scenario: ModuleType, tmp_path: Path) -> None:
     assert scenario.second_build(tmp_path / "s").pairs > store.pairs
 
 
+def test_a_writer_that_waits(scenario: ModuleType, tmp_path: Path) -> None:
+    scenario.build(tmp_path / "s", "first", scenario.FIRST)
+    first = StoreWriter(tmp_path / "s", scenario.MODEL)
+    first.__enter__()
+    release = threading.Timer(0.2, lambda: first.__exit__(None, None, None))
+    release.start()
+    second = StoreWriter(tmp_path / "s", scenario.MODEL, wait=True)
+    with pytest.warns(UserWarning, match="another process is writing to .*waiting until it has finished"):
+        second.__enter__()
+    assert release.finished.is_set()
+    assert second.store is not None
+    second.__exit__(None, None, None)
+
+
 def test_readers_need_no_lock(scenario: ModuleType, tmp_path: Path) -> None:
     store = scenario.build(tmp_path / "s", "first", scenario.FIRST)
     with StoreWriter(tmp_path / "s", scenario.MODEL):
@@ -287,7 +316,7 @@ def test_a_commit_that_fails_after_the_manifest_was_replaced(
         with pytest.raises(StoreError, match="Input/output error"):
             scenario.second_build(tmp_path / "s")
     store = Store.open(tmp_path / "s")
-    assert store.verify() == []
+    assert verify_files(store.path) == []
     assert store.covered_segments() == {"000002"}
     again = scenario.second_build(tmp_path / "s")
     assert again.manifest.segments == store.manifest.segments, "committed once, not twice"

@@ -24,6 +24,10 @@ class MemorySegment:
     def name(self) -> str:
         return f"{self.number:06d}"
 
+    @property
+    def path(self) -> Path:
+        return Path("memory/segments") / self.name
+
     def __len__(self) -> int:
         return len(self.keys)
 
@@ -37,6 +41,7 @@ class MemoryStore:
 
     def __init__(self, segments: Sequence[MemorySegment], index_directory: Path | None = None) -> None:
         self.path = Path("memory")
+        self.model = SimpleNamespace(vocab_size=1000)
         self.segments = tuple(segments)
         self.index_directory = index_directory
 

@@ -1,5 +1,6 @@
 import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import faiss
@@ -157,10 +158,30 @@ def damage_garbage(path):
 def test_damaged_file_is_a_sentence(toolbox, tmp_path, damage, in_memory):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
     build_index([segment], tmp_path / "index", "ivf")
-    damage(tmp_path / "index" / (HELD if in_memory else MAPPED))
+    for name in (HELD, MAPPED) if in_memory else (MAPPED,):
+        damage(tmp_path / "index" / name)
     config = IndexConfig.read(tmp_path / "index")
-    with pytest.raises(StoreError, match="knnmt build"):
+    with (
+        pytest.raises(StoreError, match="knnmt build"),
+        pytest.warns(UserWarning, match=HELD) if in_memory and damage is not damage_garbage else nullcontext(),
+    ):
         IVF.open(tmp_path / "index", config, [segment], in_memory)
+
+
+@pytest.mark.parametrize("damage", [damage_nothing_left, damage_cut_short])
+def test_the_mapped_layout_stands_in_for_a_lost_one(toolbox, tmp_path, damage):
+    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
+    build_index([segment], tmp_path / "index", "ivf")
+    damage(tmp_path / "index" / HELD)
+    config = IndexConfig.read(tmp_path / "index")
+    with pytest.warns(UserWarning, match=f"{HELD} .*knnmt build.*{MAPPED} is searched"):
+        engine = IVF.open(tmp_path / "index", config, [segment], in_memory=True)
+    assert not engine.in_memory
+    queries = segment.keys[:20].astype(np.float32)
+    mapped = IVF.open(tmp_path / "index", config, [segment])
+    assert (engine.candidates(queries, 8) == mapped.candidates(queries, 8)).all()
+    (problem,) = config.problems(tmp_path / "index")
+    assert HELD in problem
 
 
 @pytest.mark.parametrize("name", [MAPPED, HELD])

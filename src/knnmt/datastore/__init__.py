@@ -4,8 +4,9 @@ from knnmt.datastore.files import storage_errors
 from knnmt.datastore.model_record import ModelRecord, check_same_model
 from knnmt.datastore.segment import Segment
 from knnmt.datastore.staging import StagedSegment
-from knnmt.datastore.store import Provenance, Store, verify
+from knnmt.datastore.store import Provenance, Store
 from knnmt.datastore.stored_sentences import StoredSentences
+from knnmt.datastore.verify import verify_files
 from knnmt.datastore.writer import Plan, StoreWriter
 
 __all__ = [
@@ -19,5 +20,5 @@ __all__ = [
     "StoredSentences",
     "check_same_model",
     "storage_errors",
-    "verify",
+    "verify_files",
 ]

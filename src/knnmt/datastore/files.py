@@ -25,9 +25,29 @@ def storage_errors(path: Path) -> Iterator[None]:
         raise StoreError(_sentence(error, path)) from error
 
 
+@contextmanager
+def reading_errors(path: Path) -> Iterator[None]:
+    """Turn what the operating system refuses while `path` is read into a `StoreError`."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(why_unreadable(error, path)) from error
+
+
+def why_unreadable(error: OSError, path: Path) -> str:
+    """Why `path`, or what the error names in it, cannot be read: nobody should restore what only lacks a permission."""
+    what = f"cannot read {_name(error, path)}: {error.strerror or error}"
+    if error.errno in _FORBIDDEN:
+        return f"{what}; ask its owner for the permission to read it"
+    return f"{what}; check the disk, or restore it from a copy"
+
+
+def _name(error: OSError, path: Path) -> str | Path:
+    return error.filename if isinstance(error.filename, str) else path  # a descriptor's number helps nobody
+
+
 def _sentence(error: OSError, path: Path) -> str:
-    name = error.filename if isinstance(error.filename, str) else path  # a descriptor's number helps nobody
-    what = f"cannot write {name}: {error.strerror or error}"
+    what = f"cannot write {_name(error, path)}: {error.strerror or error}"
     if error.errno in _FULL:
         return f"{what}; make room and run the same command again, nothing of the store is lost"
     if error.errno in _FORBIDDEN:

@@ -2,10 +2,11 @@
 
 import fcntl
 import os
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
-from knnmt.errors import StoreError
+from knnmt.errors import StoreBusyError
 
 LOCK = "lock"
 
@@ -14,10 +15,14 @@ class DirectoryLock:
     """Holds a directory for one writer, making it first where there is none.
 
     The kernel lets go of the lock when the process ends, however it ends; the file itself says nothing.
+
+    Args:
+        wait: for another writer to finish; otherwise `StoreBusyError` is raised at once
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, wait: bool = False) -> None:
         self.path = directory / LOCK
+        self.wait = wait
         self._made = [p for p in (directory, *directory.parents) if not p.exists()]  # the deepest first
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -30,19 +35,24 @@ class DirectoryLock:
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._lock(descriptor)
                 # A writer that found nothing to keep removes its lock file: the name may be another file by now.
                 if self.path.exists() and os.path.samestat(os.fstat(descriptor), self.path.stat()):
                     return descriptor
-            except BlockingIOError:
-                os.close(descriptor)
-                raise StoreError(
-                    f"another process is writing to {self.path.parent}; wait until it has finished"
-                ) from None
             except BaseException:
                 os.close(descriptor)
                 raise
             os.close(descriptor)
+
+    def _lock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            busy = f"another process is writing to {self.path.parent}"
+            if not self.wait:
+                raise StoreBusyError(f"{busy}; wait until it has finished") from None
+            warnings.warn(f"{busy}; waiting until it has finished.", stacklevel=6)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
 
     def release(self) -> None:
         os.close(self._descriptor)

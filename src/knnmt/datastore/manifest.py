@@ -6,24 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from knnmt.datastore.files import entries, write_json
+from knnmt.datastore.file_record import FileRecord
+from knnmt.datastore.files import entries, why_unreadable, write_json
 from knnmt.datastore.model_record import ModelRecord
 from knnmt.errors import StoreError
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 SEGMENTS, INDEX, COMBINERS, STAGING = "segments", "index", "combiners", "staging"
 
 _NUMBER = r"\d{6,}"
 _NAME = r"[\w-][\w.-]*"
-
-
-@dataclass(frozen=True)
-class FileRecord:
-    """Size and checksum of one immutable file."""
-
-    bytes: int
-    blake2b: str
 
 
 @dataclass(frozen=True)
@@ -36,49 +29,86 @@ class SegmentRecord:
     files: dict[str, FileRecord]
 
     def to_json(self) -> dict[str, Any]:
-        files = {name: {"bytes": file.bytes, "blake2b": file.blake2b} for name, file in self.files.items()}
-        return {"name": self.name, "pairs": self.pairs, "sentences": self.sentences, "files": files}
+        return {"name": self.name, "pairs": self.pairs, "sentences": self.sentences, "files": _files_json(self.files)}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        files = {name: FileRecord(int(file["bytes"]), str(file["blake2b"])) for name, file in value["files"].items()}
-        return cls(_matching(_NUMBER, value["name"]), int(value["pairs"]), int(value["sentences"]), files)
+        name = _matching(_NUMBER, value["name"])
+        return cls(name, int(value["pairs"]), int(value["sentences"]), _files_from_json(value["files"]))
+
+
+@dataclass(frozen=True)
+class DirectoryRecord:
+    """What the manifest says of an index or a combiner: where it is, and a `FileRecord` for each file name.
+
+    Format 1 had no checksums of these: `files` is empty then.
+    """
+
+    directory: str
+    files: dict[str, FileRecord]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"directory": self.directory, "files": _files_json(self.files)}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any] | str, pattern: str) -> Self:
+        if isinstance(value, str):  # format 1
+            value = {"directory": value, "files": {}}
+        return cls(_matching(pattern, value["directory"]), _files_from_json(value["files"]))
+
+
+def _files_json(files: dict[str, FileRecord]) -> dict[str, Any]:
+    return {name: file.to_json() for name, file in files.items()}
+
+
+def _files_from_json(value: dict[str, Any]) -> dict[str, FileRecord]:
+    return {_matching(_NAME, name): FileRecord.from_json(file) for name, file in value.items()}
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of manifest.json; directories are relative to the store."""
+    """The content of manifest.json; directories are relative to the store.
+
+    `default` is the combiner that was chosen by hand, or the base model's name; None: the best fitted one.
+    """
 
     model: ModelRecord
     segments: tuple[SegmentRecord, ...]
-    index: str | None
-    combiners: dict[str, str]
+    index: DirectoryRecord | None
+    combiners: dict[str, DirectoryRecord]
+    default: str | None = None
+
+    def derived(self) -> list[DirectoryRecord]:
+        """The index and the combiners, which readers open when they need them."""
+        return [*([] if self.index is None else [self.index]), *self.combiners.values()]
 
     def named(self) -> set[str]:
         """Every directory that belongs to the store."""
         segments = {f"{SEGMENTS}/{segment.name}" for segment in self.segments}
-        return segments | set(self.combiners.values()) | ({self.index} if self.index is not None else set())
+        return segments | {record.directory for record in self.derived()}
 
     def to_json(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
             "model": self.model.to_json(),
             "segments": [segment.to_json() for segment in self.segments],
-            "index": self.index,
-            "combiners": self.combiners,
+            "index": None if self.index is None else self.index.to_json(),
+            "combiners": {name: record.to_json() for name, record in self.combiners.items()},
+            "default": self.default,
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        index = value["index"]
+        index, default = value["index"], value.get("default")
         return cls(
             model=ModelRecord.from_json(value["model"]),
             segments=tuple(SegmentRecord.from_json(segment) for segment in value["segments"]),
-            index=None if index is None else _matching(f"{INDEX}/{_NUMBER}", index),
+            index=None if index is None else DirectoryRecord.from_json(index, f"{INDEX}/{_NUMBER}"),
             combiners={
-                _matching(_NAME, name): _matching(rf"{COMBINERS}/{_NAME}\.{_NUMBER}", directory)
-                for name, directory in value["combiners"].items()
+                _matching(_NAME, name): DirectoryRecord.from_json(record, rf"{COMBINERS}/{_NAME}\.{_NUMBER}")
+                for name, record in value["combiners"].items()
             },
+            default=None if default is None else _matching(_NAME, default),
         )
 
 
@@ -105,7 +135,7 @@ def read_manifest(store: Path) -> Manifest:
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(_why_no_store(store)) from None
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}; see to its permissions and its disk") from error
+        raise StoreError(why_unreadable(error, path)) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreError(f"{path} is damaged; restore it from a copy or build the store again") from error
     if manifest is None:

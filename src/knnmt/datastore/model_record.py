@@ -1,6 +1,6 @@
 """What a store knows of the model that made it."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -43,6 +43,12 @@ class ModelRecord:
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Raises KeyError where a field is missing; fields it does not know are left alone."""
         return cls(**{field.name: value[field.name] for field in fields(cls)})
+
+
+def at_its_place(made_with: ModelRecord, given: ModelRecord) -> ModelRecord:
+    """The record of a store, with the given model's place if the model is no longer where the store has it."""
+    lost = Path(made_with.id).is_absolute() and not Path(made_with.id).is_dir()
+    return replace(made_with, id=given.id) if lost else made_with
 
 
 _SETTINGS = {

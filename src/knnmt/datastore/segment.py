@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from knnmt.datastore.files import checksum
-from knnmt.datastore.manifest import FileRecord, SegmentRecord
+from knnmt.datastore.file_record import file_problems, measure_files
+from knnmt.datastore.file_record import size_problem as size_problem_of
+from knnmt.datastore.manifest import SegmentRecord
 from knnmt.datastore.sentences import SCHEMA, read_table
 from knnmt.errors import StoreError
 
@@ -21,6 +22,9 @@ COLUMNS: dict[str, np.dtype[Any]] = {  # one .npy file each, a row a pair; littl
 }
 SENTENCES = "sentences.arrow"
 FILES = (*(f"{column}.npy" for column in COLUMNS), SENTENCES)
+
+_EXPONENT = np.uint16(0x7C00)  # all ones in an fp16 that is infinite or not a number
+_SAMPLE = 256  # rows looked at when a segment is opened
 
 MEND = "restore it from a copy or build the store again"
 
@@ -74,7 +78,7 @@ def _map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArra
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise StoreError(f"cannot read {path}: {error}; {MEND}") from error
+        raise _damaged(path, error) from error
     if array.dtype != dtype or array.shape != shape:
         raise StoreError(
             f"{path} holds {array.dtype}{list(array.shape)} where the manifest says {dtype}{list(shape)}; {MEND}"
@@ -86,43 +90,60 @@ def _open_sentences(path: Path, sentences: int) -> pa.Table:
     try:
         table = read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"cannot read {path}: {error}; {MEND}") from error
+        raise _damaged(path, error) from error
     if table.schema != SCHEMA or len(table) != sentences:
         raise StoreError(f"{path} is not the table of {sentences} sentences the manifest names; {MEND}")
     return table
 
 
+def _damaged(path: Path, error: Exception) -> Exception:
+    """What a library says of a file's content; what the operating system refuses (it has a number) goes on as it is."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error
+    return StoreError(f"{path} is damaged ({' '.join(str(error).split())}); {MEND}")
+
+
 def measure(path: Path, name: str, pairs: int, sentences: int) -> SegmentRecord:
     """The record of finished files; reads all of them for their checksums."""
-    files = {file: FileRecord((path / file).stat().st_size, checksum(path / file)) for file in FILES}
-    return SegmentRecord(name, pairs, sentences, files)
+    return SegmentRecord(name, pairs, sentences, measure_files(path, FILES))
 
 
 def size_problem(path: Path, record: SegmentRecord) -> str | None:
     """What is missing or cut short, in a sentence; None if all sizes are as recorded."""
     for name in FILES:
-        expected = record.files.get(name)
-        file = path / name
-        if expected is None:
-            return f"the manifest has no record of {file}; {MEND}"
-        if not file.is_file():
-            return f"{file} is missing; {MEND}"
-        size = file.stat().st_size
-        if size != expected.bytes:
-            return f"{file} has {size:,} bytes where the manifest says {expected.bytes:,}; {MEND}"
-    return None
+        if name not in record.files:
+            return f"the manifest has no record of {path / name}; {MEND}"
+    return size_problem_of(path, record.files, MEND)
 
 
 def problems(path: Path, record: SegmentRecord) -> list[str]:
-    """Everything that is not as recorded; reads every byte."""
-    damage = size_problem(path, record)
-    if damage is not None:
-        return [damage]
-    found = []
-    for name in FILES:
-        try:
-            if checksum(path / name) != record.files[name].blake2b:
-                found.append(f"{path / name} is damaged, its checksum is not the manifest's; {MEND}")
-        except OSError as error:
-            found.append(f"cannot read {path / name}: {error.strerror}; {MEND}")
-    return found
+    """Every file that is missing, cut short or damaged; reads every byte."""
+    missing = [f"the manifest has no record of {path / name}; {MEND}" for name in FILES if name not in record.files]
+    return missing + file_problems(path, record.files, MEND)
+
+
+def content_problem(segment: Segment, rows: slice | npt.NDArray[np.int64], vocabulary: int) -> str | None:
+    """What in some rows cannot be: damage that happened before the checksum was taken, or that nobody has checked."""
+    keys = np.ascontiguousarray(segment.keys[rows])
+    values = segment.values[rows]
+    if not finite_half(keys):
+        return f"damaged: {segment.path / 'keys.npy'} holds numbers that are not finite; {MEND}"
+    if ((values < 0) | (values >= vocabulary)).any():
+        return f"damaged: {segment.path / 'values.npy'} holds tokens outside of the vocabulary; {MEND}"
+    if not np.isfinite(segment.confidence[rows]).all():
+        return f"damaged: {segment.path / 'confidence.npy'} holds numbers that are not finite; {MEND}"
+    if (segment.sentence[rows] >= segment.record.sentences).any():
+        return f"damaged: {segment.path / 'sentence.npy'} names sentences that are not in the table; {MEND}"
+    return None
+
+
+def sampled_problem(segment: Segment, vocabulary: int) -> str | None:
+    """`content_problem` of rows that are spread over the segment: quick enough for every opening."""
+    return content_problem(
+        segment, np.linspace(0, len(segment) - 1, min(len(segment), _SAMPLE)).astype(int), vocabulary
+    )
+
+
+def finite_half(keys: npt.NDArray[np.float16]) -> bool:
+    """Whether all are numbers. Compared as bits: much faster than np.isfinite, for which fp16 is not a native type."""
+    return not ((keys.view("<u2") & _EXPONENT) == _EXPONENT).any()

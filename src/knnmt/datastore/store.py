@@ -2,19 +2,21 @@
 
 import hashlib
 import json
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from knnmt.datastore.files import size_on_disk
+from knnmt.datastore.files import reading_errors, size_on_disk
+from knnmt.datastore.lease import Lease
 from knnmt.datastore.manifest import COMBINERS, SEGMENTS, STAGING, Manifest, read_manifest
 from knnmt.datastore.model_record import ModelRecord
-from knnmt.datastore.segment import SENTENCES, Segment, problems
+from knnmt.datastore.segment import SENTENCES, Segment, sampled_problem
 from knnmt.errors import StoreError
 
 ROW_BITS = 32  # a pair's id is segment number << ROW_BITS | row
@@ -36,7 +38,10 @@ class Provenance:
 
 
 class Store:
-    """What the manifest named when the store was opened; a later commit does not change it.
+    """A snapshot: what the manifest named when the store was opened, index and combiners included.
+
+    Later commits do not change it, and no writer removes what it names as long as it lives. `latest` gives the store
+    as it is now.
 
     Example:
         store = Store.open("memory")
@@ -46,27 +51,42 @@ class Store:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
+        # Segments are mapped here and now; the index and the combiners are opened when somebody needs them.
+        self._lease = Lease(path / record.directory for record in manifest.derived())
+        weakref.finalize(self, self._lease.release)
         dim = manifest.model.dim
         self.segments: tuple[Segment, ...] = tuple(
             Segment(path / SEGMENTS / record.name, record, dim) for record in manifest.segments
         )
         self._by_number = {segment.number: segment for segment in self.segments}
+        for segment in self.segments:
+            if problem := sampled_problem(segment, manifest.model.vocab_size):
+                raise StoreError(problem)
 
     @classmethod
-    def open(cls, path: "str | Path | Store") -> Self:
-        """A store by its directory; of an opened one, what its manifest names now.
+    def open(cls, store: "str | Path | Store") -> "Store":
+        """A store by its directory; one that is open stays the snapshot that it is.
 
-        Raises `StoreError` where there is no store, a newer one, or one with missing or truncated files.
+        Raises `StoreError` where there is no store, a newer one, or one with missing or damaged files.
         """
-        path = path.path if isinstance(path, Store) else Path(path)
+        if isinstance(store, Store):
+            return store
+        path = Path(store)
         while True:
             manifest = read_manifest(path)
+            # A writer may commit, and the next one sweep, between the manifest and what it names: then once more.
             try:
-                return cls(path, manifest)
+                with reading_errors(path):
+                    opened = cls(path, manifest)
+                if opened._lease.complete or read_manifest(path) == manifest:
+                    return opened
             except StoreError:
-                # A writer may have committed, and the next one swept, between the manifest and its segments.
                 if read_manifest(path) == manifest:
                     raise
+
+    def latest(self) -> "Store":
+        """The store as it is now; this one where nothing was committed since it was opened."""
+        return self if read_manifest(self.path) == self.manifest else Store.open(self.path)
 
     @property
     def model(self) -> ModelRecord:
@@ -86,11 +106,11 @@ class Store:
 
     @property
     def index_directory(self) -> Path | None:
-        return None if self.manifest.index is None else self.path / self.manifest.index
+        return None if self.manifest.index is None else self.path / self.manifest.index.directory
 
     @property
     def combiners(self) -> dict[str, Path]:
-        return {name: self.path / directory for name, directory in self.manifest.combiners.items()}
+        return {name: self.path / record.directory for name, record in self.manifest.combiners.items()}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -186,19 +206,3 @@ class Store:
         sizes[COMBINERS] = sum(size_on_disk(directory) for directory in self.combiners.values())
         sizes[STAGING] = size_on_disk(self.path / STAGING)
         return sizes
-
-    def verify(self) -> list[str]:
-        """Reads every byte of the store and tells what is not as the manifest says."""
-        return verify(self.path)
-
-
-def verify(path: str | Path) -> list[str]:
-    """`Store.verify` for a store that may be too damaged to open: a sentence for each problem found."""
-    path = Path(path)
-    manifest = read_manifest(path)
-    found = [problem for record in manifest.segments for problem in problems(path / SEGMENTS / record.name, record)]
-    derived = [("index", manifest.index), *((f"combiner {n}", d) for n, d in manifest.combiners.items())]
-    for what, directory in derived:
-        if directory is not None and not (path / directory / "config.json").is_file():
-            found.append(f"the {what} in {path / directory} is missing; build or fit it again")
-    return found

@@ -7,7 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+from knnmt.datastore.file_record import measure_files
 from knnmt.datastore.files import entries, remove, storage_errors, sync_directory, sync_tree
+from knnmt.datastore.lease import remove_unless_held
 from knnmt.datastore.lock import LOCK, DirectoryLock
 from knnmt.datastore.manifest import (
     COMBINERS,
@@ -15,12 +17,13 @@ from knnmt.datastore.manifest import (
     MANIFEST,
     SEGMENTS,
     STAGING,
+    DirectoryRecord,
     Manifest,
     check_combiner_name,
     read_manifest,
     write_manifest,
 )
-from knnmt.datastore.model_record import ModelRecord, check_same_model
+from knnmt.datastore.model_record import ModelRecord, at_its_place, check_same_model
 from knnmt.datastore.segment import Segment
 from knnmt.datastore.staging import SEGMENT, Journal, StagedSegment, discard
 from knnmt.datastore.store import Store
@@ -60,16 +63,18 @@ class StoreWriter:
             writer.commit(plan, index=index)
     """
 
-    def __init__(self, path: str | Path, model: ModelRecord) -> None:
+    def __init__(self, path: str | Path, model: ModelRecord, wait: bool = False) -> None:
+        """`wait` for another writer to finish; otherwise a `StoreBusyError` says that there is one."""
         self.path = Path(path)
         self.model = model
+        self.wait = wait
         self.store: Store | None = None
         self._unnamed: list[Path] = []  # directories given out and not committed
 
     def __enter__(self) -> Self:
         with storage_errors(self.path):
             self._refuse_foreign_directory()
-            self._lock = DirectoryLock(self.path)
+            self._lock = DirectoryLock(self.path, self.wait)
             try:
                 if (self.path / MANIFEST).exists():
                     self.store = Store.open(self.path)
@@ -145,7 +150,7 @@ class StoreWriter:
     ) -> Store:
         """Name what is new in the manifest, all at once; the store as it is then.
 
-        With a plan, all that waits in `staging/` is removed afterwards: it is committed, or superseded.
+        What is left of the plan's own build in `staging/` is removed afterwards; other unfinished builds stay.
         """
         if self.store is None and (plan is None or plan.new is None):
             raise ValueError("a store begins with a segment")
@@ -158,29 +163,67 @@ class StoreWriter:
             for directory in named:
                 sync_tree(directory)
             sync_directory(self.path)
-            manifest = self._manifest_with(plan, index, combiner)
+            self._replace_manifest(self._manifest_with(plan, index, combiner))
+        self._unnamed = [directory for directory in self._unnamed if directory not in named]
+        if plan is not None:
+            with suppress(OSError):  # the next commit of the same plan tries again
+                discard(plan.staged.directory)
+                self._remove_empty_staging()
+        return self.opened
+
+    @property
+    def opened(self) -> Store:
+        """The store as it is; there is none before the first commit."""
+        if self.store is None:
+            raise ValueError("nothing was committed yet")
+        return self.store
+
+    def choose(self, default: str | None) -> Store:
+        """Name the combiner, or the base model, that is used when nobody names one; None: the best fitted."""
+        return self._replace_manifest(replace(self.opened.manifest, default=default))
+
+    def forget(self, combiner: str) -> Store:
+        """Take a combiner out of the store, and out of the choice; the next writer removes its files."""
+        manifest = self.opened.manifest
+        kept = {name: record for name, record in manifest.combiners.items() if name != combiner}
+        default = None if manifest.default == combiner else manifest.default
+        return self._replace_manifest(replace(manifest, combiners=kept, default=default))
+
+    def drop_staged(self) -> int:
+        """Remove the finished blocks of all unfinished builds; how many builds that were."""
+        with storage_errors(self.path):
+            directories = entries(self.path / STAGING)
+            for directory in directories:
+                discard(directory)
+            self._remove_empty_staging()
+        return len(directories)
+
+    def _remove_empty_staging(self) -> None:
+        if (self.path / STAGING).is_dir() and not entries(self.path / STAGING):
+            (self.path / STAGING).rmdir()
+
+    def _replace_manifest(self, manifest: Manifest) -> Store:
+        with storage_errors(self.path):
             if self.store is None or manifest != self.store.manifest:
                 write_manifest(self.path, manifest)
-            self._unnamed = [directory for directory in self._unnamed if directory not in named]
-            self.store = Store.open(self.path)
-        if plan is not None:
-            with suppress(OSError):  # the next commit of a plan tries again
-                for directory in entries(self.path / STAGING):
-                    discard(directory)
-                remove(self.path / STAGING)
+        self.store = Store.open(self.path)
         return self.store
 
     def _manifest_with(self, plan: Plan | None, index: Path | None, combiner: tuple[str, Path] | None) -> Manifest:
         manifest = self.store.manifest if self.store is not None else Manifest(self.model, (), None, {})
+        manifest = replace(manifest, model=at_its_place(manifest.model, self.model))
         if plan is not None:
             manifest = replace(manifest, segments=tuple(segment.record for segment in plan.segments))
         if index is not None:
-            manifest = replace(manifest, index=index.relative_to(self.path).as_posix())
+            manifest = replace(manifest, index=self._record(index))
         if combiner is not None:
             name, directory = combiner
-            place = directory.relative_to(self.path).as_posix()
-            manifest = replace(manifest, combiners=manifest.combiners | {name: place})
+            manifest = replace(manifest, combiners=manifest.combiners | {name: self._record(directory)})
         return manifest
+
+    def _record(self, directory: Path) -> DirectoryRecord:
+        names = [entry.name for entry in entries(directory)]
+        return DirectoryRecord(directory.relative_to(self.path).as_posix(), measure_files(directory, names))
 
     def _tail(self) -> Segment | None:
         if self.store is None:
@@ -223,7 +266,7 @@ class StoreWriter:
         for part in _PARTS:
             for entry in entries(self.path / part):
                 if f"{part}/{entry.name}" not in named:
-                    remove(entry)
+                    remove_unless_held(entry)
 
     def _refuse_foreign_directory(self) -> None:
         if self.path.exists() and not self.path.is_dir():

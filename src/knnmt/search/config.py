@@ -71,14 +71,18 @@ class IndexConfig:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(f"{directory / CONFIG} is damaged; {MEND}") from error
 
-    def check_files(self, directory: Path) -> None:
-        """A file cut short would end the process when its mapped pages are touched: its size is checked before."""
-        for name, size in self.files.items():
-            path = directory / name
-            if not path.is_file():
-                raise StoreError(f"{path} is missing; {MEND}")
-            if path.stat().st_size != size:
-                raise StoreError(f"{path} has {path.stat().st_size:,} bytes where it should have {size:,}; {MEND}")
+    def file_problem(self, directory: Path, name: str) -> str | None:
+        """Whether a file is missing or cut short, which would end the process when its mapped pages are touched."""
+        path, size = directory / name, self.files[name]
+        if not path.is_file():
+            return f"{path} is missing; {MEND}"
+        if path.stat().st_size != size:
+            return f"{path} has {path.stat().st_size:,} bytes where it should have {size:,}; {MEND}"
+        return None
+
+    def problems(self, directory: Path) -> list[str]:
+        """All files that are missing or cut short."""
+        return [problem for name in self.files if (problem := self.file_problem(directory, name))]
 
 
 def exact_config(store: Store) -> IndexConfig:

@@ -7,6 +7,10 @@ from knnmt.search.pairs import Floats, Ids, Pairs
 NUMBERS_AT_ONCE = 1 << 20  # float32 numbers gathered at a time: 4 MB, which stay in the processor's cache
 
 
+class DamagedKeyError(Exception):
+    """A stored key that is not a vector of numbers."""
+
+
 def squared_distances(pairs: Pairs, queries: Floats, ids: Ids) -> Floats:
     """Squared L2 of queries [rows, dim] to the stored keys of ids [rows, m]; float32 [rows, m].
 
@@ -27,10 +31,15 @@ def squared_distances(pairs: Pairs, queries: Floats, ids: Ids) -> Floats:
 
 
 def closest(pairs: Pairs, queries: Floats, candidates: Ids, k: int) -> tuple[Ids, Floats]:
-    """The k nearest of the candidates [rows, m]: ids and exact distances [rows, k], padded with −1 and +inf."""
+    """The k nearest of the candidates [rows, m]: ids and exact distances [rows, k], padded with −1 and +inf.
+
+    Raises IndexError for an id that the store does not have, and `DamagedKeyError`.
+    """
     # In the order of the file: neighbours on disk are read together, and ties come out by id whoever found them.
     candidates = np.sort(candidates, axis=1)
     distances = squared_distances(pairs, queries, candidates)
+    if not (np.isfinite(distances) | (candidates < 0)).all():
+        raise DamagedKeyError
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
     ids, distances = np.take_along_axis(candidates, order, axis=1), np.take_along_axis(distances, order, axis=1)
     if order.shape[1] < k:

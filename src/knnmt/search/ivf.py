@@ -4,6 +4,7 @@ The codes only choose candidates. They lie there twice, about d/8 + 16 bytes a p
 out for the processor's shuffles (FastScan), many pairs at once, to be held in memory.
 """
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -38,9 +39,7 @@ class IVF:
 
     @classmethod
     def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool = False) -> Self:
-        config.check_files(directory)
-        held = in_memory and HELD in config.files  # which an index of knnmt's first days lacks
-        path = directory / (HELD if held else MAPPED)
+        path = directory / _layout(directory, config, in_memory)
         try:
             # Maps the centres, and the lists where their layout can be mapped. IO_FLAG_MMAP maps only the lists, and
             # searching them then starts threads that read ahead.
@@ -90,6 +89,18 @@ class IVF:
             parameters={"probes": point.probes, "lists": lists, "seed": SEED, "recall_queries": RECALL_QUERIES},
             files=files,
         )
+
+
+def _layout(directory: Path, config: IndexConfig, in_memory: bool) -> str:
+    """The file to open. The mapped layout finds the same, only slower, so it stands in for a lost one."""
+    if in_memory and HELD in config.files:
+        problem = config.file_problem(directory, HELD)
+        if problem is None:
+            return HELD
+        warnings.warn(f"{problem}. Until then {MAPPED} is searched, which is slower.", stacklevel=5)
+    if problem := config.file_problem(directory, MAPPED):
+        raise StoreError(problem)
+    return MAPPED
 
 
 def _empty_index(centres: Floats, links: int) -> Any:

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.datastore import Segment
+from knnmt.datastore.segment import MEND, finite_half
+from knnmt.errors import StoreError
 from knnmt.search.threads import one_thread
 
 Ids = npt.NDArray[np.int64]
@@ -51,7 +53,10 @@ class Pairs:
         """All pairs in order: ids [at most size] and keys float32 [at most size, dim]."""
         for segment in self.segments:
             for start in range(0, len(segment), size):
-                keys = self._float32(segment.keys[start : start + size])
+                half = segment.keys[start : start + size]
+                if not finite_half(half):
+                    raise StoreError(f"damaged: {segment.path / 'keys.npy'} holds numbers that are not finite; {MEND}")
+                keys = self._float32(half)
                 yield (segment.number << ROW_BITS) + np.arange(start, start + len(keys)), keys
 
     def _float32(self, keys: npt.NDArray[np.float16]) -> Floats:

@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.datastore import Store
+from knnmt.datastore.segment import MEND as FIX_SEGMENT
 from knnmt.errors import StoreError
 from knnmt.search.config import MEND, IndexConfig, exact_config
-from knnmt.search.distance import closest
+from knnmt.search.distance import DamagedKeyError, closest
 from knnmt.search.engine import Engine
 from knnmt.search.engines import ENGINES
 from knnmt.search.exact import Exclude, nearest_allowed
@@ -74,6 +75,8 @@ class Searcher:
             raise ValueError(f"k must be at least 1, not {k}")
         ids, distances = self._search(queries, k, exclude)
         values = np.where(ids < 0, np.int32(0), self.store.values(ids))
+        if values.size and not 0 <= values.min() <= values.max() < self.store.model.vocab_size:
+            raise self._damaged("tokens outside of the vocabulary")
         return Neighbours(ids, distances, values, self.store.log_confidence(ids))
 
     def _search(self, queries: Floats, k: int, exclude: Exclude | None) -> tuple[Ids, Floats]:
@@ -105,9 +108,16 @@ class Searcher:
     def _closest(self, queries: Floats, candidates: Ids, k: int) -> tuple[Ids, Floats]:
         try:
             return closest(self.pairs, queries, candidates, k)
+        except DamagedKeyError as error:
+            raise self._damaged("keys that are not numbers") from error
         except IndexError as error:
             message = f"the index in {self.store.index_directory} names pairs that the store does not have; {MEND}"
             raise StoreError(message) from error
+
+    def _damaged(self, what: str) -> StoreError:
+        return StoreError(
+            f"damaged: {self.store.path} holds {what}; find out where with `knnmt verify`, then {FIX_SEGMENT}"
+        )
 
 
 def _open(store: Store, config: IndexConfig, in_memory: bool) -> Engine:
@@ -134,4 +144,5 @@ def describe_index(store: Store) -> dict[str, Any]:
         "recall": config.recall,
         "pairs": config.pairs,
         "exact_pairs": store.pairs - config.pairs,
+        "problems": [] if store.index_directory is None else config.problems(store.index_directory),
     }
