@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from knnmt.datastore import Store
     from knnmt.decoding import Settings, Translator, attach
     from knnmt.training import Recipe
-    from knnmt.workflow import Networks, build, evaluate, fit, info
+    from knnmt.workflow import Networks, build, evaluate, fit, forget, info, use, verify
 
 __version__ = version("knnmt")
 
@@ -25,8 +25,11 @@ __all__ = [
     "build",
     "evaluate",
     "fit",
+    "forget",
     "info",
     "tune_allocator",
+    "use",
+    "verify",
 ]
 
 _HOMES = {
@@ -39,7 +42,10 @@ _HOMES = {
     "build": "knnmt.workflow",
     "evaluate": "knnmt.workflow",
     "fit": "knnmt.workflow",
+    "forget": "knnmt.workflow",
     "info": "knnmt.workflow",
+    "use": "knnmt.workflow",
+    "verify": "knnmt.workflow",
 }
 
 

@@ -5,7 +5,7 @@ from knnmt.combiner.base import Combiner, read_config
 from knnmt.combiner.combination import NEVER, Combination, Observation, observe, observe_with
 from knnmt.combiner.inputs import first_of_its_value
 from knnmt.combiner.mixture import log_p_knn, log_shares_of_both, mix_logits, mixture_log_p
-from knnmt.combiner.registry import BASE, METHODS, default_name, load_combiner
+from knnmt.combiner.registry import BASE, METHODS, Default, default_of, load_combiner
 from knnmt.combiner.robust import PARTS, PRESETS, Robust
 from knnmt.combiner.trained import Trained
 from knnmt.combiner.vanilla import Vanilla
@@ -19,11 +19,12 @@ __all__ = [
     "Adaptive",
     "Combination",
     "Combiner",
+    "Default",
     "Observation",
     "Robust",
     "Trained",
     "Vanilla",
-    "default_name",
+    "default_of",
     "first_of_its_value",
     "load_combiner",
     "log_p_knn",

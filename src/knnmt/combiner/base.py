@@ -67,12 +67,16 @@ def read_config(directory: Path) -> dict[str, Any]:
     try:
         config: dict[str, Any] = json.loads((directory / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise damaged(directory) from error
+        raise damaged(directory, error) from error
     if not isinstance(config, dict) or not isinstance(config.get("method"), str):
         raise damaged(directory)
     return config
 
 
-def damaged(directory: Path) -> MethodError:
-    """What to say of a combiner whose files are not as they were written."""
-    return MethodError(f"The combiner in {directory} cannot be read; fit it again.")
+def damaged(directory: Path, error: Exception | None = None) -> MethodError:
+    """What to say of a combiner whose files cannot be read, or are not as they were written."""
+    if isinstance(error, PermissionError):
+        return MethodError(
+            f"The combiner in {directory} cannot be read: permission denied; ask its owner for the permission to read."
+        )
+    return MethodError(f"The combiner in {directory} is missing or damaged; fit it again.")

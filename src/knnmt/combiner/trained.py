@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save
 from torch import nn
 
 from knnmt.combiner.base import Combiner, damaged
@@ -53,15 +53,16 @@ class Trained(Combiner):
 
     def save(self, directory: Path) -> None:
         super().save(directory)
-        save_file(self.network.state_dict(), directory / WEIGHTS)
+        # not save_file, which gives the file to its owner only, whatever the umask
+        (directory / WEIGHTS).write_bytes(save(self.network.state_dict()))
 
     @classmethod
     def load(cls, directory: Path, config: dict[str, Any]) -> Self:
         combiner = super().load(directory, config)
         try:
-            combiner.network.load_state_dict(load_file(directory / WEIGHTS))
+            combiner.network.load_state_dict(load((directory / WEIGHTS).read_bytes()))
         except (OSError, SafetensorError, RuntimeError) as error:  # RuntimeError: weights of another shape
-            raise damaged(directory) from error
+            raise damaged(directory, error) from error
         return combiner
 
 

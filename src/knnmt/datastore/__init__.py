@@ -1,7 +1,7 @@
 """What is on disk: immutable segments of pairs and one manifest. Knows no model and no index."""
 
 from knnmt.datastore.files import storage_errors
-from knnmt.datastore.model_record import ModelRecord, check_same_model
+from knnmt.datastore.model_record import ModelRecord, at_its_place, check_same_model
 from knnmt.datastore.segment import Segment
 from knnmt.datastore.staging import StagedSegment
 from knnmt.datastore.store import Provenance, Store
@@ -18,6 +18,7 @@ __all__ = [
     "Store",
     "StoreWriter",
     "StoredSentences",
+    "at_its_place",
     "check_same_model",
     "storage_errors",
     "verify_files",

@@ -15,7 +15,7 @@ from knnmt.datastore import npy
 from knnmt.datastore.files import entries, remove, storage_errors, sync_directory, write_json
 from knnmt.datastore.manifest import SegmentRecord
 from knnmt.datastore.segment import COLUMNS, SENTENCES, Segment, finite_half, measure, problems, size_problem
-from knnmt.datastore.sentences import block_of, write_block, write_sentences
+from knnmt.datastore.sentences import block_of, read_table, write_block, write_sentences
 from knnmt.errors import StoreError
 
 JOURNAL = "journal.json"
@@ -106,6 +106,17 @@ class StagedSegment:
     def state(self) -> dict[str, Any]:
         """What the caller gave with the last finished block; {} before the first."""
         return self._journal.state
+
+    def pair_hashes(self) -> npt.NDArray[np.uint64]:
+        """Of the sentences in all finished blocks."""
+        blocks = [read_table(self._block(number)) for number in range(self.blocks)]
+        return np.concatenate([np.empty(0, np.uint64), *(block["pair_hash"].to_numpy() for block in blocks)])
+
+    def restart(self) -> None:
+        """Throw the finished blocks away."""
+        with storage_errors(self.directory):
+            remove(self.directory)
+        self._journal = Journal(self._journal.dim)
 
     def append(
         self,

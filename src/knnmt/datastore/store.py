@@ -12,11 +12,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from knnmt.datastore.files import reading_errors, size_on_disk
+from knnmt.datastore.files import entries, reading_errors, size_on_disk
 from knnmt.datastore.lease import Lease
 from knnmt.datastore.manifest import COMBINERS, SEGMENTS, STAGING, Manifest, read_manifest
 from knnmt.datastore.model_record import ModelRecord
 from knnmt.datastore.segment import SENTENCES, Segment, sampled_problem
+from knnmt.datastore.staging import SEGMENT as STAGED
+from knnmt.datastore.staging import Journal
 from knnmt.errors import StoreError
 
 ROW_BITS = 32  # a pair's id is segment number << ROW_BITS | row
@@ -130,6 +132,11 @@ class Store:
             return frozenset(config["segments"])
         except (OSError, ValueError, KeyError, TypeError):
             return frozenset()
+
+    def unfinished(self) -> list[Journal]:
+        """Builds that were stopped: their finished blocks wait on disk for the same command."""
+        directories = [directory for directory in entries(self.path / STAGING) if (directory / STAGED).is_dir()]
+        return [journal for journal in map(Journal.read, directories) if journal is not None]
 
     def keys(self, ids: Ids) -> npt.NDArray[np.float16]:
         """fp16 [..., dim] for ids [...]; zeros where the id is −1."""

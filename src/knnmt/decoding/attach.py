@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-from knnmt.combiner import default_name, load_combiner
+from knnmt.combiner import default_of, load_combiner
 from knnmt.datastore import Store
-from knnmt.decoding.binding import check_binding
+from knnmt.decoding.binding import check_binding, no_combiner
 from knnmt.decoding.memory import Memory
 from knnmt.errors import MethodError
 from knnmt.model import Tap, TranslationModel
@@ -30,11 +30,11 @@ def attach(model: Any, tokenizer: Any, store: Store | str | Path, method: str | 
         with knnmt.attach(model, tokenizer, "memory", method="vanilla"):
             model.generate(**tokenizer("Starten Sie den Dienst neu.", return_tensors="pt"), num_beams=5)
     """
-    store = Store.open(store)  # as it is now: an opened one may be from before a fit
-    name = method or default_name(store)
-    combiner = load_combiner(store, name)
+    store = Store.open(store)
+    default = default_of(store)
+    combiner = load_combiner(store, method or default.name)
     if combiner is None:
-        raise MethodError(f"Nothing was fitted for the store {store.path} yet; run `knnmt fit {store.path} DEV` first.")
+        raise MethodError(no_combiner(store, default))
     given = _forced_positions(model, tokenizer, store)
     with hooked(model, Tap(model, store.model.key_layer), Memory(Searcher(store), combiner), given):
         yield

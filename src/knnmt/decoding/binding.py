@@ -1,10 +1,12 @@
 """A store is bound to the model it was made with."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from knnmt.datastore import ModelRecord, Store, check_same_model
-from knnmt.errors import ModelError
+from knnmt.combiner import Default
+from knnmt.datastore import ModelRecord, Store, StoreWriter, at_its_place, check_same_model
+from knnmt.errors import ModelError, StoreError
 from knnmt.model import Runner, TranslationModel
 
 
@@ -46,7 +48,18 @@ def load_recorded(record: ModelRecord, device: str = "auto", name: str | None = 
 
 
 def load_model(store: Store, device: str = "auto", name: str | None = None) -> TranslationModel:
-    """The model a store was made with, from where it is now if `name` says so."""
+    """The model a store was made with, from where it is now if `name` says so; a new place is remembered."""
     model = load_recorded(store.model, device, name)
     check_binding(model, store)
+    moved = at_its_place(store.model, replace(store.model, id=model.name))
+    if moved != store.model:
+        with suppress(StoreError), StoreWriter(store.path, moved) as writer:  # who may not write says it each time
+            writer.commit()
     return model
+
+
+def no_combiner(store: Store, default: Default) -> str:
+    """Why there is no combiner to use, and what to do."""
+    if store.latest().combiners.keys() > store.combiners.keys():
+        return f"{store.path} was opened before something was fitted for it; open it again, with store.latest()."
+    return f"for the store {store.path} {default.why}; run `knnmt fit {store.path} DEV` first."

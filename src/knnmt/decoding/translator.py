@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from knnmt.combiner import Combiner, default_name, load_combiner
+from knnmt.combiner import BASE, Combiner, default_of, load_combiner
 from knnmt.datastore import Store
-from knnmt.decoding.binding import check_binding, load_model
+from knnmt.decoding.binding import check_binding, load_model, no_combiner
 from knnmt.decoding.engines import Engine, make_engine
 from knnmt.decoding.hypothesis import Hypothesis
 from knnmt.decoding.memory import Memory
@@ -76,14 +76,11 @@ class Translator:
     ) -> None:
         self.store = Store.open(store)
         self.settings = settings or Settings()
-        self.method = method.method if isinstance(method, Combiner) else method or default_name(self.store)
+        default = default_of(self.store)
+        self.method = method.method if isinstance(method, Combiner) else method or default.name
         combiner = method if isinstance(method, Combiner) else load_combiner(self.store, self.method)
-        if method is None and combiner is None:
-            warnings.warn(
-                f"Nothing was fitted for the store {self.store.path} yet, so the model translates alone; "
-                f"run `knnmt fit {self.store.path} DEV` first.",
-                stacklevel=2,
-            )
+        if method is None and combiner is None and self.store.manifest.default != BASE:
+            warnings.warn(f"The model translates alone: {no_combiner(self.store, default)}", stacklevel=2)
         if isinstance(model, TranslationModel):
             check_binding(model, self.store)
         else:

@@ -1,10 +1,12 @@
 """The verbs: each needs several rooms of the house."""
 
 from knnmt.workflow.build import BuildReport, build, build_with_report
+from knnmt.workflow.combiners import forget, use
 from knnmt.workflow.evaluate import Evaluation, evaluate
 from knnmt.workflow.fit import FitReport, fit
 from knnmt.workflow.fit_trained import Networks
 from knnmt.workflow.info import info
+from knnmt.workflow.verify import verify
 
 __all__ = [
     "BuildReport",
@@ -15,5 +17,8 @@ __all__ = [
     "build_with_report",
     "evaluate",
     "fit",
+    "forget",
     "info",
+    "use",
+    "verify",
 ]

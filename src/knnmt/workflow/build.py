@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import ParamSpec
@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knnmt.corpus import Corpus, Pair, pair_hash
-from knnmt.datastore import StagedSegment, Store, StoreWriter
+from knnmt.datastore import Plan, Segment, StagedSegment, Store, StoredSentences, StoreWriter
+from knnmt.datastore.segment import problems
 from knnmt.decoding import load_recorded, record_of
-from knnmt.errors import ModelError
+from knnmt.errors import ModelError, StoreError
 from knnmt.model import TranslationModel, make_runner
 from knnmt.progress import Meter, progress
 from knnmt.ranges import ranges
@@ -37,16 +38,16 @@ class BuildReport:
         resumed: pairs that a killed build had left behind, ready
         too_long: sentences left out because they are longer than the model takes
         left_out: lines or entries by why they were left out: empty, fuzzy, obsolete, untranslated
-        known: sentence pairs that were in the store already, and are now there again
+        known: sentence pairs that were in the store already: left out, or with `keep_duplicates` there again
     """
 
     store: Store
-    pairs: int
-    sentences: int
-    resumed: int
-    too_long: int
-    left_out: dict[str, int]
-    known: int
+    pairs: int = 0
+    sentences: int = 0
+    resumed: int = 0
+    too_long: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    known: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class _Block:
     targets: list[list[int]]
     consumed: int
     too_long: int
+    known: int
 
 
 def build_with_report(
@@ -75,8 +77,11 @@ def build_with_report(
     engine: str = "auto",
     precision: str = "auto",
     device: str = "auto",
+    keep_duplicates: bool = False,
+    drop_unfinished: bool = False,
+    force: bool = False,
 ) -> BuildReport:
-    """Make a store from a corpus, or add to one, and tell what was done; without a corpus, make its index anew.
+    """Make a store from a corpus, or add to one, and report what was done; without a corpus, rebuild its index.
 
     A build that is killed leaves the store as it was; the same call takes up its finished blocks.
 
@@ -92,44 +97,66 @@ def build_with_report(
         index: `auto`, `flat` (exact) or `ivf`
         engine: what runs the model: `auto`, `onnx` (fast on a CPU) or `torch`
         precision: `float32` or `int8`; `auto` is the store's own, and for a new one int8 where onnx runs the model
+        keep_duplicates: add sentence pairs that are in the store already (the same normalised texts) once more
+        drop_unfinished: remove what stopped builds have left, first; without a corpus, nothing else is done
+        force: do not ask whether the corpus is in the model's languages and its two sides belong together
     """
     needs_index((), frozenset(), index)  # a wrong name is told before anything runs
-    exists = (Path(store) / "manifest.json").exists()
+    path = Path(store)
+    exists = (path / "manifest.json").exists()
     if exists and not corpus:
-        return BuildReport(_reindexed(Path(store), index), 0, 0, 0, 0, {}, 0)
+        return BuildReport(_without_unfinished(path) if drop_unfinished else _reindexed(path, index))
     if not isinstance(model, TranslationModel):
         asked = {"source_lang": source_lang, "target_lang": target_lang}
         asked |= {"source_prefix": source_prefix, "key_layer": key_layer}
-        model = _model_for(Path(store), model, device, {name: v for name, v in asked.items() if v is not None})
+        model = _model_for(path, model, device, {name: v for name, v in asked.items() if v is not None})
     pairs = Corpus(corpus, languages=model.codec.languages, origin=origin, limit=limit)
     summary = pairs.scan()  # checked whole before the model, which may take hours on it, sees the first sentence
-    made_with = Store.open(store).model.precision if exists else NEW_STORE_PRECISION
+    made_with = Store.open(path).model.precision if exists else NEW_STORE_PRECISION
     runner = make_runner(model, engine, precision, "passes", made_with)
     model, record = model.run_by(runner), record_of(model, runner)
-    with StoreWriter(store, record) as writer:
-        key = json.dumps([summary.digest, record.to_json(), origin], sort_keys=True)
+    with StoreWriter(path, record) as writer:
+        if drop_unfinished:
+            writer.drop_staged()
+        key = json.dumps([summary.digest, record.to_json(), origin, keep_duplicates], sort_keys=True)
         staged = writer.stage(hashlib.blake2b(key.encode(), digest_size=16).hexdigest())
+        known = _KnownPairs(writer.store, keep_duplicates)
+        if not staged.committed and known.among(staged.pair_hashes()).any():
+            staged.restart()  # another build has added some of them meanwhile
         resumed, counts = staged.rows, staged.state
         if not staged.committed:
             with progress("Building", total=summary.pairs, unit="tokens") as meter:
-                counts = _fill(staged, model, pairs, writer.store, meter)
+                counts = _fill(staged, model, pairs, known, meter)
         plan = writer.plan(staged)
-        before = writer.store.index_directory if writer.store else None
-        covered = writer.store.covered_segments() if writer.store else frozenset()
-        lost = before is not None and not covered
-        place = None
-        if lost or needs_index(plan.segments, covered, index):
-            place = writer.new_directory("index")
-            build_index(plan.segments, place, kept_kind(before, index))
         return BuildReport(
             pairs=staged.rows,
             sentences=staged.sentences,
-            store=writer.commit(plan, index=place),
+            store=writer.commit(plan, index=_index(writer, plan, index)),
             resumed=resumed,
             too_long=counts["too_long"],
             left_out=summary.left_out,
             known=counts["known"],
         )
+
+
+def _index(writer: StoreWriter, plan: Plan, kind: str) -> Path | None:
+    """A new index over the planned segments, where they need one."""
+    before = writer.store.index_directory if writer.store else None
+    covered = writer.store.covered_segments() if writer.store else frozenset()
+    lost = before is not None and not covered
+    if not lost and not needs_index(plan.segments, covered, kind):
+        return None
+    return _built_index(writer, plan.segments, kept_kind(before, kind), sound=() if plan.new is None else (plan.new,))
+
+
+def _built_index(writer: StoreWriter, segments: Sequence[Segment], kind: str, sound: Sequence[Segment] = ()) -> Path:
+    """An index is made from sound segments only; those in `sound` have just been written."""
+    for segment in segments:
+        if segment not in sound and (damage := problems(segment.path, segment.record)):
+            raise StoreError(damage[0])
+    place = writer.new_directory("index")
+    build_index(segments, place, kind)
+    return place
 
 
 def _store_of(run: Callable[Options, BuildReport]) -> Callable[Options, Store]:
@@ -159,52 +186,76 @@ def _model_for(path: Path, name: str | None, device: str, asked: dict[str, str])
 def _reindexed(path: Path, kind: str) -> Store:
     """The store with a new index: of another kind, or in place of one that was lost or damaged."""
     with StoreWriter(path, Store.open(path).model) as writer:
-        assert writer.store is not None
-        place = writer.new_directory("index")
-        build_index(writer.store.segments, place, kept_kind(writer.store.index_directory, kind))
-        return writer.commit(index=place)
+        store = writer.opened
+        return writer.commit(index=_built_index(writer, store.segments, kept_kind(store.index_directory, kind)))
+
+
+def _without_unfinished(path: Path) -> Store:
+    with StoreWriter(path, Store.open(path).model) as writer:
+        writer.drop_staged()
+        return writer.opened
+
+
+class _KnownPairs:
+    """The sentence pairs of a store, to find those that would be added once more; none where that is wanted."""
+
+    def __init__(self, store: Store | None, keep_duplicates: bool) -> None:
+        self.keep = keep_duplicates
+        self.hashes = np.empty(0, np.uint64)
+        if store is not None:
+            self.hashes = np.sort(StoredSentences(store).hashes("pair"))
+
+    def among(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Which of the hashes [n] are those of stored pairs that must not be added again."""
+        return self.has(hashes) & (not self.keep)
+
+    def has(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Which of the hashes [n] are those of stored pairs."""
+        if not len(self.hashes):
+            return np.zeros(len(hashes), np.bool_)
+        places = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
+        return np.asarray(self.hashes[places] == hashes)
 
 
 def _fill(
-    staged: StagedSegment, model: TranslationModel, corpus: Corpus, store: Store | None, meter: Meter
+    staged: StagedSegment, model: TranslationModel, corpus: Corpus, known: _KnownPairs, meter: Meter
 ) -> dict[str, int]:
     """Pass what the corpus has left through the model, block by block; what was counted on the way."""
     counts = {"consumed": 0, "too_long": 0, "known": 0} | staged.state
     meter.skip(counts["consumed"])
-    for block in _blocks(model, islice(corpus, counts["consumed"], None)):
+    for block in _blocks(model, islice(corpus, counts["consumed"], None), known):
         counts["consumed"] += block.consumed
         counts["too_long"] += block.too_long
-        meter.advance(block.too_long)
-        if not block.pairs:
-            continue
-        if store is not None:
-            hashes = np.array([pair_hash(pair.source, pair.target) for pair in block.pairs], dtype=np.uint64)
-            counts["known"] += int(store.contains(hashes).sum())
-        keys, values, confidence, lengths = _encode(model, block, meter)
-        staged.append(keys, values, confidence, lengths, block.pairs, dict(counts))
+        counts["known"] += block.known
+        meter.advance(block.consumed - len(block.pairs))
+        if block.pairs:
+            staged.append(*_encode(model, block, meter), block.pairs, counts | {"corpus": corpus.paths})
     return counts
 
 
-def _blocks(model: TranslationModel, pairs: Iterator[Pair]) -> Iterator[_Block]:
-    """Encoded sentences in blocks of bounded size; over-long ones are left out and counted."""
+def _blocks(model: TranslationModel, pairs: Iterator[Pair], known: _KnownPairs) -> Iterator[_Block]:
+    """Encoded sentences in blocks of bounded size; over-long ones and duplicates are left out and counted."""
     limit = model.codec.max_length
-    block = _Block([], [], [], 0, 0)
+    block = _Block([], [], [], 0, 0, 0)
     tokens = 0
     while gulp := list(islice(pairs, _GULP)):
-        sources = model.codec.encode_sources([pair.source for pair in gulp])
-        targets = model.codec.encode_targets([pair.target for pair in gulp])
-        kept = [i for i in range(len(gulp)) if max(len(sources[i]), len(targets[i])) <= limit]
+        hashes = np.array([pair_hash(pair.source, pair.target) for pair in gulp], dtype=np.uint64)
+        new = [pair for pair, stored in zip(gulp, known.among(hashes), strict=True) if not stored]
+        sources = model.codec.encode_sources([pair.source for pair in new])
+        targets = model.codec.encode_targets([pair.target for pair in new])
+        kept = [i for i in range(len(new)) if max(len(sources[i]), len(targets[i])) <= limit]
         block = _Block(
-            block.pairs + [gulp[i] for i in kept],
+            block.pairs + [new[i] for i in kept],
             block.sources + [sources[i] for i in kept],
             block.targets + [targets[i] for i in kept],
             block.consumed + len(gulp),
-            block.too_long + len(gulp) - len(kept),
+            block.too_long + len(new) - len(kept),
+            block.known + int(known.has(hashes).sum()),
         )
         tokens += sum(len(targets[i]) for i in kept)
         if tokens >= BLOCK_TOKENS:
             yield block
-            block, tokens = _Block([], [], [], 0, 0), 0
+            block, tokens = _Block([], [], [], 0, 0, 0), 0
     if block.consumed:
         yield block
 

@@ -1,24 +1,27 @@
 """Fit a method to a store, on dev pairs or on the store's own sentences, and keep it in the store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from knnmt.combiner import BASE, METHODS, Combiner, Robust, Vanilla
+from knnmt.combiner import BASE, METHODS, Combiner, Robust, Vanilla, load_combiner
 from knnmt.datastore import Store, StoreWriter, storage_errors
 from knnmt.datastore.manifest import check_combiner_name
 from knnmt.decoding import Settings
-from knnmt.errors import MethodError
+from knnmt.errors import MethodError, StoreBusyError
 from knnmt.model import TranslationModel
 from knnmt.training import Features, Recipe, Training, check_projectable, collect_features, collect_stored
 from knnmt.tuning import KS, Point
+from knnmt.workflow.combiners import AUTO
 from knnmt.workflow.fit_trained import Networks, make_combiner, train_combiner
 from knnmt.workflow.fit_vanilla import tune_vanilla
 from knnmt.workflow.session import Session
 
 K = 8  # neighbours of trained methods
-_TAKEN = (BASE, "baseline", "bleu", "chrf")  # keys that stand beside combiners' names in an evaluation's JSON
+# Keys that stand beside combiners' names in an evaluation's JSON, and what `knnmt use` takes for no choice.
+_TAKEN = (BASE, "baseline", "bleu", "chrf", AUTO)
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,10 @@ class FitReport:
     """What fitting found.
 
     Attributes:
-        store: as it is now, with the combiner in it
+        store: as it is now
         name: of the combiner in the store
+        kept: whether it is in the store now; not where the one it would have replaced is better
+        previous_nll: of the dev tokens with the combiner that had its name before, on the store as it is now
         nll, base_nll: of the dev tokens, with it and without
         gold_in_k: share of dev tokens found among the neighbours
         median_nearest: of the squared distances to the nearest neighbour
@@ -41,6 +46,8 @@ class FitReport:
 
     store: Store
     name: str
+    kept: bool
+    previous_nll: float | None
     combiner: Combiner
     nll: float
     base_nll: float
@@ -70,10 +77,13 @@ def fit(
     decode_best: int = 3,
     decode_sentences: int = 100,
     settings: Settings | None = None,
+    force: bool = False,
     model: TranslationModel | str | None = None,
     device: str = "auto",
 ) -> FitReport:
     """Train (adaptive, robust) or tune (vanilla) a method; it is kept in the store under `name`.
+
+    A combiner that has the name already stays if it is better on the same dev pairs.
 
     Args:
         store: a store or its directory
@@ -89,6 +99,7 @@ def fit(
         sentences: how many are drawn from the store where there are no dev files
         decode_best: vanilla: how many places of the grid are decoded and compared by BLEU; 0: likelihood decides
         decode_sentences: vanilla: the first so many dev sentences are decoded
+        force: replace a better combiner too, and do not ask whether the dev pairs are in the model's languages
         model: the store's own, or where it is now if it was moved
 
     Example:
@@ -99,7 +110,7 @@ def fit(
         raise MethodError(f"There is no method {method}; choose one of {', '.join(METHODS)}.")
     name = name or method
     if name in _TAKEN:
-        raise MethodError(f"The name {name} means something else in an evaluation; choose another.")
+        raise MethodError(f"The name {name} means something else to other commands; choose another.")
     check_combiner_name(name)
     store = Store.open(store)
     networks, recipe = (networks or Networks()).leaving_out(method, without, recipe or Recipe())
@@ -110,10 +121,14 @@ def fit(
     if exact:
         check_projectable(store.model.key_layer)
     top = 0 if method == Vanilla.method else make_combiner(method, max(ks), 1.0, networks, recipe.seed).top
-    with StoreWriter(store.path, store.model):
-        pass  # a store that cannot be written is told now, not after the work
-    session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings)
-    features = _collect(session, max(ks), top, sentences, recipe.seed, exact)
+    with suppress(StoreBusyError), StoreWriter(store.path, store.model):
+        pass  # a store that cannot be written is reported now, not after the work
+    session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings, force=force)
+
+    def collect(k: int, top: int) -> Features:
+        return _collect(session, k, top, sentences, recipe.seed, exact)
+
+    features = collect(max(ks), top)
     if not features.observation.exists.any():
         raise MethodError(f"No other sentence of {store.path} is left to learn from; give dev pairs.")
     grid: list[Point] = []
@@ -128,14 +143,18 @@ def fit(
     else:
         combiner, training = train_combiner(session, features, method, ks[0], networks, recipe)
     nll, mean_lambda = features.judge(combiner)
+    previous_nll = _previous_nll(store, name, features, collect)
+    kept = force or previous_nll is None or nll <= previous_nll
     combiner.record = _record(session, features, combiner, nll) | {
         "sentences": len(features.lengths),
         "bleu": [{"k": p.k, "lambda": p.lam, "temperature": p.temperature, "bleu": score} for p, score in bleu],
         "training": None if training is None else _training_record(recipe, training),
     }
     return FitReport(
-        store=_keep(session.store, name, combiner),
+        store=_keep(session.store, name, combiner) if kept else store,
         name=name,
+        kept=kept,
+        previous_nll=previous_nll,
         combiner=combiner,
         nll=nll,
         base_nll=features.base_nll,
@@ -167,6 +186,19 @@ def _collect(session: Session, k: int, top: int, sentences: int, seed: int, exac
     return collect_stored(session.model, session.searcher, sentences, k, top, seed=seed, keep_queries=exact)
 
 
+def _previous_nll(store: Store, name: str, features: Features, collect: Callable[[int, int], Features]) -> float | None:
+    """Of the combiner that has the name now; None where there is none, or none that can be used."""
+    try:
+        previous = load_combiner(store, name)
+    except MethodError:
+        return None
+    assert previous is not None  # `base` is no combiner's name
+    columns = features.observation
+    if previous.k > columns.distances.shape[1] or previous.top > columns.log_p_top.shape[1]:
+        features = collect(previous.k, previous.top)
+    return features.judge(previous)[0]
+
+
 def _record(session: Session, features: Features, combiner: Combiner, nll: float) -> dict[str, Any]:
     summary = session.summary
     return {
@@ -192,7 +224,7 @@ def _training_record(recipe: Recipe, training: Training) -> dict[str, Any]:
 
 
 def _keep(store: Store, name: str, combiner: Combiner) -> Store:
-    with StoreWriter(store.path, store.model) as writer:
+    with StoreWriter(store.path, store.model, wait=True) as writer:  # what was trained is worth waiting for
         directory = writer.new_directory("combiners", name)
         with storage_errors(store.path):
             combiner.save(directory)

@@ -82,6 +82,8 @@ def make_combiner(method: str, k: int, scale: float, networks: Networks, seed: i
     if method == Adaptive.method:
         temperature = 1.0 if networks.temperature is None else _number(networks.temperature)
         return Adaptive(k, scale, temperature, hidden=networks.hidden, seed=seed)
+    if method != Robust.method:
+        raise MethodError(f"knnmt does not know how to train the method {method}; train and save it yourself.")
     asked = {"dc": networks.dc, "wp": networks.wp}
     sizes = PRESETS[networks.preset] | {name: size for name, size in asked.items() if size is not None}
     form = "sigmoid" if networks.temperature is None else str(networks.temperature)

@@ -3,19 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from knnmt.combiner import load_combiner
+from knnmt.combiner import default_of, load_combiner
 from knnmt.datastore import Store
+from knnmt.errors import KnnmtError
 from knnmt.search import describe_index
 
 
 def info(store: Store | str | Path) -> dict[str, Any]:
     """Pairs, sentences, bytes by part, model, search and combiners, in the form that programs rely on."""
     store = Store.open(store)
-    combiners = []
-    for name in sorted(store.combiners):
-        combiner = load_combiner(store, name)
-        assert combiner is not None  # `base` is no fitted combiner's name
-        combiners.append({"name": name, "method": combiner.method, **combiner.options(), "record": combiner.record})
+    default = default_of(store)
     return {
         "path": str(store.path),
         "pairs": store.pairs,
@@ -25,6 +22,26 @@ def info(store: Store | str | Path) -> dict[str, Any]:
         "fingerprint": store.fingerprint,
         "model": store.model.to_json(),
         "bytes": store.sizes(),
-        "search": describe_index(store),
-        "combiners": combiners,
+        "search": _search(store),
+        "default": {"name": default.name, "why": default.why},
+        "combiners": [_combiner(store, name) for name in sorted(store.combiners)],
+        "unfinished": [{"sentences": each.sentences, "pairs": each.rows} | each.state for each in store.unfinished()],
     }
+
+
+def _search(store: Store) -> dict[str, Any]:
+    """A lost index must not hide what else the store holds."""
+    try:
+        return describe_index(store)
+    except KnnmtError as error:
+        return {"engine": None, "index": None, "recall": None, "problems": [str(error)]}
+
+
+def _combiner(store: Store, name: str) -> dict[str, Any]:
+    """One that cannot be used here says why."""
+    try:
+        combiner = load_combiner(store, name)
+    except KnnmtError as error:
+        return {"name": name, "problem": str(error)}
+    assert combiner is not None  # `base` is no fitted combiner's name
+    return {"name": name, "method": combiner.method, **combiner.options(), "record": combiner.record}

@@ -34,8 +34,12 @@ class Session:
         model: TranslationModel | str | None = None,
         device: str = "auto",
         settings: Settings | None = None,
+        force: bool = False,
     ) -> "Session":
-        """`model` is the store's own, or where it is now if it was moved; it is run as it is when translating."""
+        """`model` is the store's own, or where it is now if it was moved; it is run as it is when translating.
+
+        `force` takes the pairs without asking whether they are in the model's languages.
+        """
         store = Store.open(store)
         if isinstance(model, TranslationModel):
             check_binding(model, store)

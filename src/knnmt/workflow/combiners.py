@@ -1,0 +1,40 @@
+"""Which of a store's combiners is used when none is named, and how one is removed."""
+
+from pathlib import Path
+
+from knnmt.combiner import BASE
+from knnmt.datastore import Store, StoreWriter
+from knnmt.errors import MethodError
+
+AUTO = "auto"  # no choice by hand: the best that was fitted
+
+
+def use(store: Store | str | Path, name: str) -> Store:
+    """Choose the combiner, or `base`, that is used when none is named; `auto` goes back to the best fitted one.
+
+    Example:
+        knnmt.use("memory", "adaptive")
+    """
+    store = Store.open(store)
+    with StoreWriter(store.path, store.model, wait=True) as writer:
+        if name not in (BASE, AUTO):
+            _check(writer.opened, name)
+        return writer.choose(None if name == AUTO else name)
+
+
+def forget(store: Store | str | Path, name: str) -> Store:
+    """Remove a fitted combiner.
+
+    Example:
+        knnmt.forget("memory", "my-ablation")
+    """
+    store = Store.open(store)
+    with StoreWriter(store.path, store.model, wait=True) as writer:
+        _check(writer.opened, name)
+        return writer.forget(name)
+
+
+def _check(store: Store, name: str) -> None:
+    if name not in store.combiners:
+        fitted = ", ".join(sorted(store.combiners)) or "none"
+        raise MethodError(f"The store {store.path} has no combiner {name} (it has {fitted}).")
