@@ -11,6 +11,8 @@ from pathlib import Path, PurePath
 from knnmt.corpus.archives import catalogues_in, holds_catalogues
 from knnmt.corpus.formats import PLAIN_TEXT, Format, format_of
 from knnmt.corpus.pair import Pair, Part
+from knnmt.corpus.unreadable import refuse_extension
+from knnmt.corpus.visible import has_text
 from knnmt.errors import CorpusError
 
 
@@ -120,6 +122,7 @@ def _checked(name: str) -> Path:
         raise CorpusError(f"{name} does not exist: check the name of the corpus file.")
     if not (path.is_file() or path.is_dir()):
         raise CorpusError(f"{name} is not a regular file: save it as one first, for it is read more than once.")
+    refuse_extension(path)
     return path
 
 
@@ -138,4 +141,4 @@ def _printable(name: str) -> str:
 
 
 def _unfit(pair: Pair) -> str:
-    return pair.unfit or ("" if pair.source.strip() and pair.target.strip() else "empty")
+    return pair.unfit or ("" if has_text(pair.source) and has_text(pair.target) else "empty")
