@@ -157,7 +157,7 @@ def test_a_name_that_nothing_defines_is_told_before_its_unit_is_read(tmp_path: P
 def test_a_segment_of_many_megabytes_is_told(tmp_path: Path) -> None:
     body = unit(en="door", de="Tür") + unit(en="x" * 20_000_000, de="x")
     with pytest.raises(
-        CorpusError, match=r"a segment of more than 10 million characters at line 5: split it into sentences, or delete"
+        CorpusError, match=r"a segment of more than 10 MB at line 5: split it into sentences, or delete"
     ):
         read(tmp_path, body)
     assert len(read(tmp_path, unit(en="x" * 9_000_000, de="x"))[0].target) == 9_000_000

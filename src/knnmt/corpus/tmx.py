@@ -49,8 +49,7 @@ def read_tmx(part: Part) -> Iterator[Pair]:
         if _TOO_LONG.search(reason):
             line, _ = error.position
             raise CorpusError(
-                f"{path} has a segment of more than 10 million characters at line {line}: "
-                "split it into sentences, or delete it."
+                f"{path} has a segment of more than 10 MB at line {line}: split it into sentences, or delete it."
             ) from error
         raise CorpusError(f"{path} is not well-formed XML ({reason}): export it again as TMX.") from error
     if not complete:
