@@ -83,6 +83,29 @@ def test_one_text_file_alone(refused: Callable[..., None], model_name: str) -> N
     refused("^memory.de is plain text without a partner", "build", "new", "memory.de", "--model", model_name)
 
 
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (("memory.en", "memory.de"), "^memory.en is en by its name, .*: give the source file first, .*or use --force"),
+        (("memory.de", "dev.de"), "^memory.de and dev.de are both de by their names: give the source file and"),
+        (("memory.de", "dev.de", "memory.en", "dev.en"), "as in `memory.de memory.en dev.de dev.en`, or use --force"),
+        (("memory.de", "./memory.de"), "^memory.de is given twice: name each file once"),
+        (("memory.xlf",), "^memory.xlf is a .xlf file, which knnmt does not read: export a TMX"),
+        (("utf16.de", "memory.en"), "^utf16.de looks like UTF-16: convert it with `iconv"),
+        (("swapped.tsv",), "^Line 1 of swapped.tsv names its columns en, de: put them in the order"),
+    ],
+    ids=["swapped", "one language", "shell", "twice", "xliff", "utf-16", "header"],
+)
+@pytest.mark.parametrize("command", ["build", "fit", "evaluate"])
+def test_wrong_files(
+    refused: Callable[..., None], world: Path, command: str, files: tuple[str, ...], expected: str
+) -> None:
+    (world / "memory.xlf").write_text("<xliff/>")
+    (world / "utf16.de").write_text("ja\n", encoding="utf-16")
+    (world / "swapped.tsv").write_text("en\tde\nyes\tja\n")
+    refused(expected, command, "store", *files)
+
+
 def test_models(refused: Callable[..., None], world: Path, model_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     new = ("build", "new", *MEMORY)

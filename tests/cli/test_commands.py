@@ -75,7 +75,8 @@ def test_evaluate(run_json: Callable[..., Any]) -> None:
 
 def test_people_see_what_was_done(run: Run, world: Path, model_name: str) -> None:
     Path("some.tsv").write_text(
-        "".join(f"{source}\t{target}\n" for source, target in [*SENTENCES[:3], ("Haus " * 400, "house"), ("", "a")]),
+        "source\ttarget\n"
+        + "".join(f"{source}\t{target}\n" for source, target in [*SENTENCES[:3], ("Haus " * 400, "house"), ("", "a")]),
         encoding="utf-8",
     )
     place = "my [bold]store[/bold]"  # no markup
@@ -85,6 +86,7 @@ def test_people_see_what_was_done(run: Run, world: Path, model_name: str) -> Non
     assert f"in {place}" in built.out
     assert "warning: 1 sentence pairs are longer than the model takes and were left out." in built.err
     assert "warning: 1 lines have an empty side and were left out." in built.err
+    assert "warning: 1 header line was left out." in built.err
     assert f"next: knnmt fit {place} DEV" in built.err
     for side, language in enumerate(("de", "en")):
         text = Path(f"dev.{language}").read_text(encoding="utf-8") + SENTENCES[0][side]

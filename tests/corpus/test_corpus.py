@@ -93,7 +93,7 @@ def test_the_digest_depends_on_all_that_is_read(write: Write) -> None:
         digest(source, target, limit=2),
         digest(source, target, origin="mine"),
         digest(target, source),
-        digest(source, target, source, target),
+        digest(source, target, write("a2.de", "eins\nzwei\n\n"), write("a2.en", "one\ntwo\n\n")),
         digest(write("b.de", "eins\nzwei\n\n\n"), write("b.en", "one\ntwo\n\n\n")),
         digest(write("c.de", "einso\nzwei\n\n"), write("c.en", "ne\ntwo\n\n")),
         digest(write("m.tsv", "eins\tone\nzwei\ttwo\n")),
@@ -129,7 +129,7 @@ def test_the_digest_depends_on_all_that_is_read(write: Write) -> None:
         (["bad.tsv"], r"Line 1 of bad\.tsv has 1 column"),
         (["cut.tsv.gz"], r"cut\.tsv\.gz is cut short"),
         (["empty.tsv"], r"no sentence pair in empty\.tsv"),
-        (["blank.de", "a.de"], r"no sentence pair in blank\.de, a\.de"),
+        (["blank.de", "a.en"], r"no sentence pair in blank\.de, a\.en"),
     ],
 )
 def test_scan_names_what_is_wrong(write: Write, names: list[str], sentence: str) -> None:

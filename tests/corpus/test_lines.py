@@ -32,6 +32,34 @@ def test_lines_end_at_line_feed_only(tmp_path: Path, name: str, content: bytes, 
     assert list(read_lines(write(tmp_path / name, content))) == expected
 
 
+@pytest.mark.parametrize("name", ["mac.txt", "mac.txt.gz"])
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"a\rb\r\rc", ["a", "b", "", "c"]),
+        (b"a\rb\r", ["a", "b"]),
+        (b"\xef\xbb\xbfa\r", ["a"]),
+        (b"\ra", ["", "a"]),
+    ],
+)
+def test_a_file_without_line_feeds_has_lines_that_end_at_carriage_return(
+    tmp_path: Path, name: str, content: bytes, expected: list[str]
+) -> None:
+    assert list(read_lines(write(tmp_path / name, content))) == expected
+
+
+def test_a_large_file_of_an_old_mac_is_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "LONGEST_LINE", 1 << 10)
+    monkeypatch.setattr(lines, "_CHUNK", 100)
+    expected = [f"line {number}" for number in range(1000)]
+    content = "\r".join(expected).encode()
+    assert list(read_lines(write(tmp_path / "mac.txt", content))) == expected
+    with pytest.raises(CorpusError, match=r"mixed\.txt has two kinds of line ends, CR and LF: convert all"):
+        list(read_lines(write(tmp_path / "mixed.txt", content + b"\nend\n")))
+    with pytest.raises(CorpusError, match=r"Line 1001 of .* is longer than"):
+        list(read_lines(write(tmp_path / "long.txt", content + b"\r" + b"a" * 2000)))
+
+
 def test_invalid_utf8_is_named_by_file_and_line(tmp_path: Path) -> None:
     path = write(tmp_path / "latin.txt", "gut\nschön\n".encode("latin-1"))
     with pytest.raises(CorpusError, match=r"Line 2 of .*latin\.txt is not valid UTF-8"):

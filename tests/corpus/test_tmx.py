@@ -121,13 +121,71 @@ def test_entities_of_the_memory_are_its_text(tmp_path: Path) -> None:
     assert with_entities(tmp_path, '<!ENTITY brand "Firefox">', "Restart &brand; now!") == "Restart Firefox now!"
 
 
+DOCTYPES = [
+    "",
+    "<!DOCTYPE tmx>",
+    '<!DOCTYPE tmx SYSTEM "tmx14.dtd">',
+    '<!DOCTYPE tmx PUBLIC "-//LISA//DTD" "gone.dtd">',
+]
+DOCTYPES += ['<!DOCTYPE tmx [<!ENTITY brand "Firefox">]>', '<!-- <!DOCTYPE x> --><!DOCTYPE tmx SYSTEM "tmx14.dtd">']
+
+
+@pytest.mark.parametrize("doctype", DOCTYPES)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1"])
+def test_names_of_html_are_the_characters_they_stand_for(tmp_path: Path, doctype: str, encoding: str) -> None:
+    head = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?>{doctype}<tmx version="1.4"><body>'
+    text = "Sch&ouml;n&nbsp;&euro; &LT;b&GT; &lt;&amp;&quot; <![CDATA[&ouml;]]> &#228; ä"
+    path = tmp_path / "memory.tmx"
+    path.write_bytes((head + unit(en=text, de="x") + TAIL).encode(encoding))
+    [pair] = Corpus([path], languages=("de", "en"))
+    assert pair.target == 'Schön\u00a0€ <b> <&" &ouml; ä ä'
+
+
+def test_a_memorys_own_entities_go_before_those_of_html(tmp_path: Path) -> None:
+    assert with_entities(tmp_path, '<!ENTITY ouml "oe">', "Sch&ouml;n &auml;") == "Schoen ä"
+
+
+@pytest.mark.parametrize("head", [HEAD, HEAD.replace('<!DOCTYPE tmx SYSTEM "tmx14.dtd">', "")])
+def test_a_name_that_nothing_defines_is_told_before_its_unit_is_read(tmp_path: Path, head: str) -> None:
+    path = tmp_path / "memory.tmx"
+    path.write_text(head + unit(en="Sch&oe_ml;n", de="x") + TAIL)
+    sentence = r"memory\.tmx uses a name that nothing defines \(Entity 'oe_ml' not defined at line 4\): write the text"
+    with pytest.raises(CorpusError, match=sentence):
+        list(Corpus([path], languages=("de", "en"), limit=1))
+
+
+def test_a_segment_of_many_megabytes_is_told(tmp_path: Path) -> None:
+    body = unit(en="door", de="Tür") + unit(en="x" * 20_000_000, de="x")
+    with pytest.raises(
+        CorpusError, match=r"a segment of more than 10 MB at line 5: split it into sentences, or delete"
+    ):
+        read(tmp_path, body)
+    assert len(read(tmp_path, unit(en="x" * 9_000_000, de="x"))[0].target) == 9_000_000
+
+
+def test_units_before_an_error_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "memory.tmx"
+    path.write_text(HEAD + unit(en="door", de="Tür") + "<tu>")
+    assert [pair.target for pair in Corpus([path], languages=("de", "en"), limit=1)] == ["door"]
+    with pytest.raises(CorpusError, match="is not well-formed XML"):
+        list(Corpus([path], languages=("de", "en")))
+
+
 def test_nothing_outside_the_file_is_read_and_no_bomb_goes_off(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     with pytest.raises(CorpusError, match="Entity 'out' not defined"):
         with_entities(tmp_path, f'<!ENTITY out SYSTEM "file://{tmp_path}/secret">', "a &out; b")
+    (tmp_path / "secret").write_text('<!ENTITY out "secret">')
+    with pytest.raises(CorpusError, match=r"Entity '(out|file)' not defined"):
+        with_entities(tmp_path, f'<!ENTITY % file SYSTEM "file://{tmp_path}/secret"> %file;', "a &out; b")
+    (tmp_path / "tmx14.dtd").write_text('<!ENTITY out "secret">')
+    with pytest.raises(CorpusError, match="Entity 'out' not defined"):
+        with_entities(tmp_path, "", "a &out; b")
     bomb = '<!ENTITY a0 "lol">' + "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 10))
     with pytest.raises(CorpusError, match="is not well-formed XML"):
         with_entities(tmp_path, bomb, "&a9;")
+    with pytest.raises(CorpusError, match="is not well-formed XML"):
+        with_entities(tmp_path, '<!ENTITY a "&b;"><!ENTITY b "&a;">', "&a;")
     with pytest.raises(CorpusError, match="is not well-formed XML"):
         read(tmp_path, unit(en="<hi>" * 1000 + "deep" + "</hi>" * 1000, de="tief"))
 

@@ -73,11 +73,16 @@ def build(
     facts(rows)
     for count, what in (
         (report.too_long, "sentence pairs are longer than the model takes and were left out"),
-        (report.left_out.get("empty", 0), "lines have an empty side and were left out"),
-        *((count, f"entries are {why} and were left out") for why, count in report.left_out.items() if why != "empty"),
+        *((count, _left_out(why, count)) for why, count in report.left_out.items()),
         (report.known, "sentence pairs were in the store already and are now there again"),
     ):
         if count:
             note(f"warning: {count:,} {what}.")
     if not report.store.combiners:
         note(f"next: knnmt fit {store} DEV")
+
+
+def _left_out(why: str, count: int) -> str:
+    if why == "header":
+        return "header line was left out" if count == 1 else "header lines were left out"
+    return f"{'lines have an empty side' if why == 'empty' else f'entries are {why}'} and were left out"

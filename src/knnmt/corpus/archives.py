@@ -40,7 +40,8 @@ def catalogues_in(path: Path, languages: tuple[str, str] | None) -> list[tuple[s
     """
     found = sorted(_catalogues(path), key=lambda each: (each[0].lower().removesuffix(".gz").endswith(".mo"), each[0]))
     if not found:
-        raise CorpusError(f"{path} holds no message catalogue (.po, .mo): name the corpus files in it.")
+        unpack = "" if path.is_dir() else "unpack it and "
+        raise CorpusError(f"{path} holds no message catalogue (.po, .mo): {unpack}name the corpus files in it.")
     languages = required_languages(languages, path)
     wanted = {language_of(language): language for language in languages}
     variants: dict[str, dict[str, _Variant]] = defaultdict(dict)  # by catalogue, then path without extension

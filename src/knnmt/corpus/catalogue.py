@@ -14,6 +14,7 @@ import polib
 from knnmt.corpus.languages import bare, is_language, language_of, required_languages
 from knnmt.corpus.lines import open_file
 from knnmt.corpus.pair import Pair, Part
+from knnmt.corpus.visible import has_text
 from knnmt.corpus.white_space import LINE_ENDS, in_one_line
 from knnmt.errors import CorpusError
 
@@ -112,6 +113,8 @@ def _text(content: bytes) -> str:
     charset = _CHARSET.search(content)
     text = content.decode(charset[1].decode() if charset and charset[1] != b"CHARSET" else "utf-8")
     text.encode()  # no half of a surrogate pair
+    if "\0" in text:
+        raise ValueError("it holds NUL, which is no text")
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").translate(_NO_LINE_ENDS)
     for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
         if line.startswith(("msg", '"')) and not _CLOSED.fullmatch(line):
@@ -161,4 +164,4 @@ def _unfit(entry: Any, translation: str) -> str:
         return "obsolete"
     if "fuzzy" in entry.flags:
         return "fuzzy"
-    return "" if translation.strip() else "untranslated"
+    return "" if has_text(translation) else "untranslated"

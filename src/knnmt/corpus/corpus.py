@@ -10,7 +10,10 @@ from pathlib import Path, PurePath
 
 from knnmt.corpus.archives import catalogues_in, holds_catalogues
 from knnmt.corpus.formats import PLAIN_TEXT, Format, format_of
+from knnmt.corpus.names import check_names
 from knnmt.corpus.pair import Pair, Part
+from knnmt.corpus.unreadable import refuse_extension
+from knnmt.corpus.visible import has_text
 from knnmt.errors import CorpusError
 
 
@@ -36,6 +39,7 @@ class Corpus:
         languages: Of source and target, for files that name their texts by language or have no direction.
         origin: Stands in place of the file's name for pairs that bring no origin of their own.
         limit: Read only so many lines, those left out counted; what follows is not looked at.
+        force: Take plain text files whose names say other languages, or another order, than `languages`.
 
     Example:
         corpus = Corpus(["train.de", "train.en", "memory.tsv"])
@@ -51,6 +55,7 @@ class Corpus:
         languages: tuple[str, str] | None = None,
         origin: str | None = None,
         limit: int | None = None,
+        force: bool = False,
     ) -> None:
         if limit is not None and limit < 1:
             raise CorpusError(f"A limit of {limit} lines leaves nothing of the corpus: give 1 or more.")
@@ -58,6 +63,7 @@ class Corpus:
         self.languages = languages
         self.origin = origin
         self.limit = limit
+        self.force = force
 
     def scan(self) -> CorpusSummary:
         """Read everything once, check it, count it; raises CorpusError for what iterating would stumble over."""
@@ -90,6 +96,7 @@ class Corpus:
         if not self.paths:
             raise CorpusError("No corpus was given: name its files.")
         parts: list[tuple[Format, Part]] = []
+        plain: list[tuple[str, str]] = []
         names = iter(self.paths)
         for name in names:
             if holds_catalogues(Path(name)):
@@ -103,8 +110,12 @@ class Corpus:
                 if partner is None or holds_catalogues(Path(partner)) or format_of(Path(partner)) is not PLAIN_TEXT:
                     raise CorpusError(_without_partner(name))
                 files.append(_checked(partner))
+                plain.append((name, partner))
             origin = self.origin or (_printable(name) if name_files else "")
             parts.append((format, Part(tuple(files), origin, self.languages)))
+        _check_each_is_given_once(self.paths)
+        if not self.force:
+            check_names(plain, self.languages)
         return parts
 
     def _catalogues(self, name: str, name_files: bool) -> Iterator[tuple[Format, Part]]:
@@ -120,7 +131,19 @@ def _checked(name: str) -> Path:
         raise CorpusError(f"{name} does not exist: check the name of the corpus file.")
     if not (path.is_file() or path.is_dir()):
         raise CorpusError(f"{name} is not a regular file: save it as one first, for it is read more than once.")
+    refuse_extension(path)
     return path
+
+
+def _check_each_is_given_once(names: Sequence[str]) -> None:
+    seen: dict[tuple[int, int], str] = {}
+    for name in names:
+        status = os.stat(name)
+        file = status.st_dev, status.st_ino  # what os.path.samefile compares
+        if file in seen:
+            how = "is given twice" if seen[file] == name else f"is the same file as {seen[file]}"
+            raise CorpusError(f"{name} {how}: name each file once.")
+        seen[file] = name
 
 
 def _without_partner(name: str) -> str:
@@ -138,4 +161,4 @@ def _printable(name: str) -> str:
 
 
 def _unfit(pair: Pair) -> str:
-    return pair.unfit or ("" if pair.source.strip() and pair.target.strip() else "empty")
+    return pair.unfit or ("" if has_text(pair.source) and has_text(pair.target) else "empty")

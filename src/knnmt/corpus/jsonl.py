@@ -7,13 +7,14 @@ from typing import Any
 from knnmt.corpus.languages import nearest_language
 from knnmt.corpus.lines import read_lines
 from knnmt.corpus.pair import Pair, Part
+from knnmt.corpus.visible import has_text
 from knnmt.errors import CorpusError
 
 
 def read_jsonl(part: Part) -> Iterator[Pair]:
     (path,) = part.paths
     for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip():
+        if not has_text(line):
             yield Pair("", "", part.origin, number)
             continue
         try:
@@ -51,6 +52,8 @@ def _fields(record: dict[str, Any], languages: tuple[str, str] | None) -> tuple[
     for text in (source, target, origin):
         if not isinstance(text, str):
             raise _LineError("holds something other than text: source, target and origin must be strings")
+        if "\0" in text:
+            raise _LineError("holds NUL, which is no text: take out the \\u0000 escape")
         try:
             text.encode()
         except UnicodeEncodeError as error:

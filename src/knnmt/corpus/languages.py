@@ -27,6 +27,14 @@ def script_of(code: str) -> str:
         return ""
 
 
+def territory_of(code: str) -> str:
+    """Where a language is at home if its code does not say otherwise: cs → CZ, sv → SE."""
+    try:
+        return str(Language.get(code).maximize().territory)
+    except LanguageTagError:
+        return ""
+
+
 def bare(locale: str) -> str:
     """The language of a locale: de_DE.UTF-8 and de_DE@euro are de_DE."""
     return re.split("[.@]", locale.strip())[0]

@@ -3,33 +3,45 @@
 import codecs
 import gzip
 import lzma
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.resources.abc import Traversable
+from itertools import chain
 from typing import BinaryIO, cast
 
+from knnmt.corpus.unreadable import refuse_binary
 from knnmt.errors import CorpusError
 
 LONGEST_LINE = 1 << 24  # bytes: a binary file may have no line end at all, and must not fill the memory
+_CHUNK = 1 << 16
+_CR_LINE = re.compile(rb"([^\r]*)\r")
 
 
 def read_lines(path: Traversable) -> Iterator[str]:
-    """Lines end at \\n, with or without \\r before it, and nowhere else; a byte order mark is dropped."""
+    """Lines end at \\n, with or without \\r before it, or at \\r in a file without \\n; no byte order mark."""
+    for number, line in enumerate(raw_lines(path), start=1):
+        if number == 1:
+            refuse_binary(line, path)
+        yield _decode(line, path, number)
+
+
+def raw_lines(path: Traversable) -> Iterator[bytes]:
+    """The same as bytes, whatever is in them."""
     with open_file(path) as file:
-        for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), start=1):
-            if len(line) == LONGEST_LINE:
-                raise CorpusError(
-                    f"Line {number} of {path} is longer than {LONGEST_LINE >> 20} MiB: "
-                    "give a text file with one sentence a line."
-                )
-            if number == 1:
-                line = line.removeprefix(codecs.BOM_UTF8)
-                if not line:
-                    return
-            yield _decode(line, path, number)
+        first = file.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
+        if not first:
+            return
+        if b"\r" in first and not first.endswith(b"\n"):
+            yield from _ended_by_cr(file, first, path)
+            return
+        rest = iter(partial(file.readline, LONGEST_LINE), b"")
+        for number, line in enumerate(chain((first,), rest), start=1):
+            _check_length(line, path, number)
+            yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 @contextmanager
@@ -52,9 +64,42 @@ def open_file(path: Traversable) -> Iterator[BinaryIO]:
         raise CorpusError(f"{path} cannot be unpacked ({error}): unpack the archive and give the directory.") from error
 
 
+def _ended_by_cr(file: BinaryIO, buffer: bytes, path: Traversable) -> Iterator[bytes]:
+    """Lines with the ends of an old Mac; where both kinds stand, the lines of two files would not match."""
+    number = 0
+    while True:
+        end = 0
+        for match in _CR_LINE.finditer(buffer):
+            number, end = number + 1, match.end()
+            yield match[1]
+        buffer = buffer[end:]
+        _check_length(buffer, path, number + 1)
+        chunk = file.read(_CHUNK)
+        if not chunk:
+            break
+        if b"\n" in chunk:
+            raise CorpusError(f"{path} has two kinds of line ends, CR and LF: convert all of them to LF.")
+        buffer += chunk
+    if buffer:
+        yield buffer
+
+
+def _check_length(line: bytes, path: Traversable, number: int) -> None:
+    if len(line) >= LONGEST_LINE:
+        raise CorpusError(
+            f"Line {number} of {path} is longer than {LONGEST_LINE >> 20} MiB: "
+            "give a text file with one sentence per line."
+        )
+
+
 def _decode(line: bytes, path: Traversable, number: int) -> str:
+    if b"\0" in line:
+        raise CorpusError(
+            f"Line {number} of {path} holds a NUL byte, which is no text: "
+            "check the file, or take such bytes out with `tr -d '\\000'`."
+        )
     try:
-        return line.removesuffix(b"\n").removesuffix(b"\r").decode()
+        return line.decode()
     except UnicodeDecodeError as error:
         raise CorpusError(
             f"Line {number} of {path} is not valid UTF-8: convert the file to UTF-8, with iconv for example."

@@ -1,18 +1,30 @@
 """TMX 1.4, what every translation memory exports: units with a text for each language. Read as a stream."""
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from itertools import chain
+from typing import Any, BinaryIO
 
 from lxml import etree
 
+from knnmt.corpus.html_entities import HtmlEntities, read_head
 from knnmt.corpus.languages import nearest_language, required_languages
 from knnmt.corpus.lines import open_file
 from knnmt.corpus.pair import Pair, Part
+from knnmt.corpus.visible import has_text
 from knnmt.corpus.white_space import in_one_line
 from knnmt.errors import CorpusError
 
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+_UNDEFINED = (etree.ErrorTypes.ERR_UNDECLARED_ENTITY, etree.ErrorTypes.WAR_UNDECLARED_ENTITY)
+_TOO_LONG = re.compile("text node|CData section", re.IGNORECASE)  # in the words of libxml2, old and new
+_CHUNK = 1 << 15
 _CODES = {"bpt", "ept", "it", "ph", "ut"}  # hold a format's own codes, and no text of the sentence
+
+
+class _UndefinedError(Exception):
+    """The name of an entity, and where it stands."""
 
 
 def read_tmx(part: Part) -> Iterator[Pair]:
@@ -28,10 +40,18 @@ def read_tmx(part: Part) -> Iterator[Pair]:
                 source, target = _pair(texts, languages)
                 complete = complete or bool(source and target)
                 yield Pair(source, target, part.origin, number, "" if source and target else "untranslated")
-    except etree.XMLSyntaxError as error:
+    except _UndefinedError as error:
         raise CorpusError(
-            f"{path} is not well-formed XML ({in_one_line(str(error.msg))}): export it again as TMX."
+            f"{path} uses a name that nothing defines ({error}): write the text it stands for."
         ) from error
+    except etree.XMLSyntaxError as error:
+        reason = in_one_line(str(error.msg))
+        if _TOO_LONG.search(reason):
+            line, _ = error.position
+            raise CorpusError(
+                f"{path} has a segment of more than 10 MB at line {line}: split it into sentences, or delete it."
+            ) from error
+        raise CorpusError(f"{path} is not well-formed XML ({reason}): export it again as TMX.") from error
     if not complete:
         have = ", ".join(sorted(seen)) or "none"
         raise CorpusError(
@@ -40,21 +60,44 @@ def read_tmx(part: Part) -> Iterator[Pair]:
         )
 
 
-def _units(file: Any) -> Iterator[dict[str, str]]:
+def _units(file: BinaryIO) -> Iterator[dict[str, str]]:
     """The texts of each unit by language; what was read is let go of, so a memory of any size fits."""
     # a memory may come from anyone: nothing outside of it is read, and libxml2 bounds what its entities expand to
-    for _, unit in etree.iterparse(file, tag="{*}tu", resolve_entities="internal", no_network=True):
-        texts: dict[str, str] = {}
-        for variant in unit.iterchildren("{*}tuv"):
-            language = variant.get(_XML_LANG) or variant.get("lang") or ""  # the latter before TMX 1.4
-            segment = variant.find("{*}seg")
-            text = "" if segment is None else in_one_line("".join(_words(segment)))
-            if text and language:
-                texts.setdefault(language, text)
-        yield texts
-        unit.clear()
-        while unit.getprevious() is not None:
-            del unit.getparent()[0]
+    parser = etree.XMLPullParser(("end",), tag="{*}tu", resolve_entities="internal", no_network=True, load_dtd=True)
+    parser.resolvers.add(HtmlEntities())
+    error: Exception | None = None
+    for chunk in chain((read_head(file),), iter(partial(file.read, _CHUNK), b"")):
+        try:
+            parser.feed(chunk)
+        except etree.XMLSyntaxError as caught:
+            error = caught  # told behind the units before it
+        _check_entities(parser)
+        for _, unit in parser.read_events():
+            yield _texts(unit)
+            unit.clear()
+            while unit.getprevious() is not None:
+                del unit.getparent()[0]
+        if error:
+            raise error
+    parser.close()
+
+
+def _check_entities(parser: Any) -> None:
+    """One that nothing defines is no error to libxml2 at once, which leaves it out of the text."""
+    for entry in parser.feed_error_log:
+        if entry.type in _UNDEFINED:
+            raise _UndefinedError(f"{entry.message} at line {entry.line}")
+
+
+def _texts(unit: Any) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for variant in unit.iterchildren("{*}tuv"):
+        language = variant.get(_XML_LANG) or variant.get("lang") or ""  # the latter before TMX 1.4
+        segment = variant.find("{*}seg")
+        text = "" if segment is None else in_one_line("".join(_words(segment)))
+        if has_text(text) and language:
+            texts.setdefault(language, text)
+    return texts
 
 
 def _pair(texts: dict[str, str], languages: tuple[str, str]) -> tuple[str, str]:

@@ -37,7 +37,7 @@ class BuildReport:
         pairs, sentences: added
         resumed: pairs that a killed build had left behind, ready
         too_long: sentences left out because they are longer than the model takes
-        left_out: lines or entries by why they were left out: empty, fuzzy, obsolete, untranslated
+        left_out: lines or entries by why they were left out: empty, header, fuzzy, obsolete, untranslated
         known: sentence pairs that were in the store already: left out, or with `keep_duplicates` there again
     """
 

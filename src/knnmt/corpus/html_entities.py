@@ -1,0 +1,48 @@
+"""&ouml; and the other names of HTML, which XML does not know and many programs write into a TMX."""
+
+import codecs
+import re
+from functools import cache
+from html.entities import html5
+from typing import Any, BinaryIO
+
+from lxml import etree
+
+_HEAD = 1 << 16  # bytes, among which the root element begins
+_OF_XML = {"lt", "gt", "amp", "quot", "apos"}
+_NAMELESS = re.compile(r"<!DOCTYPE\s+[^\s\[>]+(?=\s*[\[>])")  # says no DTD outside the file
+_DTD = ' SYSTEM "tmx14.dtd"'
+
+
+class HtmlEntities(etree.Resolver):  # type: ignore[misc]
+    """Stands in for every DTD outside the file, so that none is read; what the file itself defines goes first."""
+
+    def resolve(self, url: str, public_id: str, context: Any) -> Any:
+        return self.resolve_string(_definitions(), context)
+
+
+def read_head(file: BinaryIO) -> bytes:
+    """A file's beginning, with a DTD named in it where it names none: else no resolver would be asked for one."""
+    head = file.read(_HEAD)
+    encoding = _encoding(head)
+    prolog, root, rest = head.partition("<tmx".encode(encoding))
+    if not root or len(prolog) % len("<".encode(encoding)):
+        return head
+    text = prolog.decode(encoding, "surrogatepass")
+    text = _NAMELESS.sub(lambda match: match[0] + _DTD, text) if "<!DOCTYPE" in text else f"{text}<!DOCTYPE tmx{_DTD}>"
+    return text.encode(encoding, "surrogatepass") + root + rest
+
+
+def _encoding(head: bytes) -> str:
+    """One that takes the bytes before the root element apart and puts them together again."""
+    if head.startswith((codecs.BOM_UTF16_LE, b"<\0")):
+        return "utf-16-le"
+    return "utf-16-be" if head.startswith((codecs.BOM_UTF16_BE, b"\0<")) else "latin-1"
+
+
+@cache
+def _definitions() -> str:
+    texts = {name[:-1]: text for name, text in html5.items() if name.endswith(";")}
+    # escaped twice: the sign that &LT; stands for would begin a tag
+    signs = {name: "".join(f"&#38;#{ord(sign)};" for sign in text) for name, text in texts.items()}
+    return "".join(f'<!ENTITY {name} "{text}">' for name, text in signs.items() if name not in _OF_XML)
