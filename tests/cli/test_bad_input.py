@@ -161,7 +161,7 @@ def test_stores(refused: Callable[..., None], world: Path, model_name: str, argu
     for name, change in (("newer", {"format": 99}), ("moved", {"model": manifest["model"] | {"id": "/gone/model"}})):
         shutil.copytree("store", name)
         Path(name, "manifest.json").write_text(json.dumps(manifest | change))
-    refuse("^The store newer has format 99 and this knnmt reads up to 1; upgrade with", "newer")
+    refuse("^The store newer has format 99 and this knnmt reads up to 2; upgrade with", "newer")
     shutil.copytree("store", "damaged")
     os.truncate("damaged/manifest.json", 50)
     refuse("^damaged/manifest.json is damaged; restore it", "damaged")
@@ -189,7 +189,7 @@ def test_methods(refused: Callable[..., None]) -> None:
     refused(r"^K is 99999, but the store store holds only \d+ pairs; lower --k", "fit", "store", *dev, "--k", "99999")
     refused("^There is no method magic; choose one of", "fit", "store", *dev, "--method", "magic")
     for name in ("base", "bleu"):
-        refused(f"^The name {name} means something else in an evaluation", "fit", "store", *dev, "--name", name)
+        refused(f"^The name {name} means something else to other commands", "fit", "store", *dev, "--name", name)
     refused("cannot name a combiner; use letters", "fit", "store", *dev, "--name", "../escape")
     nothing = r"^Nothing named robust was fitted for the store store \(fitted: vanilla\); run"
     refused(nothing, "translate", "store", "--method", "robust", stdin=b"Der Hund.\n")
@@ -219,9 +219,11 @@ def test_a_full_disk(
     with monkeypatch.context() as patch:
         patch.setattr(staging, "write_block", full)
         expected = rf"^Cannot write .*: {os.strerror(code)}; make room and run the same command again"
-        refused(expected, "build", place, *MEMORY, "--model", model_name)
+        refused(expected, "build", place, *MEMORY, "--model", model_name, "--keep-duplicates")
     monkeypatch.setattr(Vanilla, "save", full)
-    refused(expected, "fit", "store", "dev.de", "dev.en", "--method", "vanilla", "--decode-best", "0", "--k", "4")
+    refused(
+        expected, "fit", "store", "dev.de", "dev.en", "--method", "vanilla", "--decode-best", "0", "--k", "4", "--force"
+    )
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
@@ -246,4 +248,6 @@ def test_a_read_only_directory(
     expected = rf"^Cannot write .*: {os.strerror(code)}; make .* writable or choose another directory"
     refused(expected, "build", "store", *MEMORY)
     refused(expected, "build", "new/store", *MEMORY, "--model", model_name)
-    refused(expected, "fit", "store", "dev.de", "dev.en", "--method", "vanilla", "--decode-best", "0", "--k", "4")
+    refused(
+        expected, "fit", "store", "dev.de", "dev.en", "--method", "vanilla", "--decode-best", "0", "--k", "4", "--force"
+    )

@@ -43,7 +43,7 @@ def test_build(run_json: Callable[..., Any], model_name: str) -> None:
     assert value["store"] == run_json("info", "new")
     more = run_json("build", "new", *MEMORY, "--limit", "9")
     assert more["added"]["known"] == 7
-    assert more["store"]["sentences"] == 16
+    assert more["store"]["sentences"] == 9
 
 
 def test_fit(run_json: Callable[..., Any]) -> None:

@@ -16,7 +16,19 @@ from knnmt.model import TranslationModel
 Run = Callable[..., Any]
 DEV = ("dev.de", "dev.en")
 QUICK = ("--updates", "30", "--validate-from", "10", "--validate-every", "10", "--device", "cpu")
-KEYS = {"name", "method", "k", "scale", "temperature", "nll", "base_nll", "mean_lambda", "gold_in_k"}
+KEYS = {
+    "name",
+    "kept",
+    "previous_nll",
+    "method",
+    "k",
+    "scale",
+    "temperature",
+    "nll",
+    "base_nll",
+    "mean_lambda",
+    "gold_in_k",
+}
 KEYS |= {"median_nearest", "self_trained", "leaked", "skipped", "grid", "bleu", "training"}
 # of each option another value than by default, and where the training's record has it
 RECIPE = {
@@ -75,6 +87,7 @@ def test_json(fit_json: Callable[..., Any], method: str) -> None:
 
 def test_the_default_method_is_robust(fit_json: Callable[..., Any], run: Run) -> None:
     assert fit_json(*DEV, "--updates", "1")["method"] == "robust"
+    assert run("use", "store", "robust").code == 0
     assert run("translate", "store", "--beam", "1", "--max-length", "3", stdin="Der Hund.\n").err.startswith(
         "method:robust|"
     )

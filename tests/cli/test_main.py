@@ -22,7 +22,7 @@ BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHON
 
 
 def test_every_command_of_the_design_is_there() -> None:
-    assert COMMANDS == ["demo", "build", "fit", "translate", "evaluate", "info"]
+    assert COMMANDS == ["demo", "build", "fit", "translate", "evaluate", "info", "use", "forget", "verify"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

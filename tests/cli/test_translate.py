@@ -98,7 +98,9 @@ def test_methods(run: Run, world: Path, model_name: str) -> None:
     unfitted = run("translate", "unfitted", *QUICK, stdin=TEXT)
     assert unfitted.code == 0
     assert unfitted.out == base.out
-    assert unfitted.err.startswith("warning: Nothing was fitted for the store unfitted yet")
+    assert unfitted.err.startswith(
+        "warning: Nothing was fitted yet (store unfitted); run `knnmt fit unfitted DEV` first."
+    )
 
 
 def test_an_over_long_line_is_a_warning(run: Run, world: Path) -> None:

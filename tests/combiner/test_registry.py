@@ -1,15 +1,19 @@
 """Combiners in a store."""
 
+import io
 import json
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from worlds import load, make_store
 
-from knnmt.combiner import BASE, METHODS, Adaptive, Combiner, Robust, Vanilla, default_name, load_combiner
+from knnmt.combiner import BASE, METHODS, Adaptive, Combiner, Robust, Vanilla, default_of, load_combiner
 from knnmt.datastore import Store, StoreWriter
 from knnmt.errors import MethodError
 
@@ -23,15 +27,15 @@ def keep(store: Store, name: str, combiner: Combiner) -> Store:
 
 def test_saved_and_loaded_it_is_the_same(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
     store = make_store(tmp_path / "store", load("marian", family_directory("marian")))
-    assert default_name(store) == BASE
+    assert default_of(store).name == BASE
     assert load_combiner(store, BASE) is None
     fitted = Vanilla(8, 0.35, 12.5)
-    fitted.record = {"nll": 1.25}
-    store = keep(keep(store, "mine", fitted), "vanilla", Vanilla(4, 0.1, 1.0))
+    fitted.record = {"nll": 1.25, "base_nll": 1.5}
+    store = keep(keep(store, "vanilla", Vanilla(4, 0.1, 1.0)), "mine", fitted)
     loaded = load_combiner(store, "mine")
     assert isinstance(loaded, Vanilla)
     assert (loaded.options(), loaded.record) == (fitted.options(), fitted.record)
-    assert default_name(store) == "vanilla"
+    assert default_of(store).name == "mine"
     with pytest.raises(MethodError, match="fitted: mine, vanilla"):
         load_combiner(store, "robust")
     (store.combiners["mine"] / "config.json").write_text("{")
@@ -48,7 +52,7 @@ def test_impossible_options(options: tuple[int, float, float]) -> None:
 def test_a_fit_under_any_name_is_found(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
     store = make_store(tmp_path / "store", load("marian", family_directory("marian")))
     store = keep(store, "mine", Vanilla(4, 0.1, 1.0))
-    assert default_name(store) == "mine"
+    assert default_of(store).name == "mine"
     (store.combiners["mine"] / "config.json").write_text("{}")
     with pytest.raises(MethodError, match="fit it again"):
         load_combiner(store, "mine")
@@ -74,23 +78,86 @@ def test_networks_are_loaded_from_the_store(store: Store, method: str, combiner:
         assert torch.equal(one, other)
 
 
-def test_robust_before_adaptive_before_vanilla(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
-    store = make_store(tmp_path / "store", load("marian", family_directory("marian")))
-    combiners = dict(trained())
-    store = keep(store, "a", Vanilla(4, 0.1, 1.0))
-    store = keep(store, "b", combiners["adaptive"])
-    assert default_name(store) == "b"
-    store = keep(store, "c", combiners["robust"])
-    assert default_name(store) == "c"
-    store = keep(store, "robust", combiners["robust"])
-    assert default_name(store) == "robust", "of two robust ones, the one that bears the method's name"
+def measured(combiner: Combiner, nll: float, base_nll: float) -> Combiner:
+    combiner.record = {"nll": nll, "base_nll": base_nll}
+    return combiner
 
 
-def test_the_better_method_under_any_name(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
-    """A plainer method that bears its own name does not hide a robust one that bears another."""
+def test_the_default_has_the_lowest_dev_nll_whatever_its_method(
+    tmp_path: Path, family_directory: Callable[[str], Path]
+) -> None:
+    """An ablation of the best method may be far worse than a plainer method, and worse than the model alone."""
     store = make_store(tmp_path / "store", load("marian", family_directory("marian")))
-    store = keep(keep(store, "mine", Robust(4, 2.0)), "vanilla", Vanilla(4, 0.1, 1.0))
-    assert default_name(store) == "mine"
+    store = keep(store, "ablation", measured(Robust(4, 2.0), 6.66, 3.87))
+    default = default_of(store)
+    assert (default.name, default.why) == (
+        BASE,
+        "nothing that was fitted is better than the model alone on its dev pairs",
+    )
+    store = keep(store, "adaptive", measured(Adaptive(4, 2.0, 7.0), 3.55, 3.87))
+    assert default_of(store).name == "adaptive"
+    assert default_of(store).why == "lowest dev NLL of what was fitted: 3.550, base 3.870"
+    store = keep(store, "vanilla", measured(Vanilla(4, 0.1, 1.0), 3.5, 3.87))
+    assert default_of(store).name == "vanilla"
+    store = keep(store, "other-dev", measured(Vanilla(4, 0.1, 1.0), 1.0, 1.1))
+    assert default_of(store).name == "vanilla", "it gains most on its dev pairs, though others are easier"
+
+
+def test_what_was_chosen_by_hand_wins(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
+    store = make_store(tmp_path / "store", load("marian", family_directory("marian")))
+    store = keep(store, "good", measured(Vanilla(4, 0.1, 1.0), 3.5, 3.87))
+    store = keep(store, "bad", measured(Robust(4, 2.0), 6.66, 3.87))
+    with StoreWriter(store.path, store.model) as writer:
+        assert default_of(writer.choose("bad")).name == "bad"
+        assert "knnmt use" in default_of(writer.opened).why
+        assert default_of(writer.choose(BASE)).name == BASE
+        assert default_of(writer.choose(None)).name == "good"
+        writer.choose("bad")
+        left = writer.forget("bad")
+    assert default_of(left).name == "good"
+    assert set(left.combiners) == {"good"}
+
+
+@pytest.mark.parametrize("damage", ["{", '{"method": "of the future", "options": {}, "record": {}}'])
+def test_a_combiner_that_cannot_be_used_does_not_stop_the_others(
+    tmp_path: Path, family_directory: Callable[[str], Path], damage: str
+) -> None:
+    store = make_store(tmp_path / "store", load("marian", family_directory("marian")))
+    store = keep(store, "good", measured(Vanilla(4, 0.1, 1.0), 3.5, 3.87))
+    store = keep(store, "better", measured(Vanilla(4, 0.1, 1.0), 3.4, 3.87))
+    (store.combiners["better"] / "config.json").write_text(damage)
+    assert default_of(store).name == "good"
+
+
+def test_others_may_read_what_the_umask_allows(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
+    store = make_store(tmp_path / "store", load("marian", family_directory("marian")))
+    before = os.umask(0o022)
+    try:
+        store = keep(store, "robust", Robust(4, 2.0))
+    finally:
+        os.umask(before)
+    for name in ("config.json", "model.safetensors"):
+        assert stat.S_IMODE((store.combiners["robust"] / name).stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_file_without_permission_is_no_damage(
+    tmp_path: Path, family_directory: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Root reads everything, so the refusal is made here."""
+    store = make_store(tmp_path / "store", load("marian", family_directory("marian")))
+    store = keep(store, "robust", Robust(4, 2.0))
+    opened = io.open
+
+    def refused(file: object, *arguments: Any, **options: Any) -> Any:
+        if Path(str(file)).name == name:
+            raise PermissionError(13, "Permission denied", str(file))
+        return opened(file, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(io, "open", refused)
+    with pytest.raises(MethodError, match="permission denied; ask its owner") as caught:
+        load_combiner(store, "robust")
+    assert "fit it again" not in str(caught.value)
 
 
 def _cut(file: Path) -> None:

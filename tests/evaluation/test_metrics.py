@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from knnmt.errors import EvaluationError
-from knnmt.evaluation import PValues, score_systems
+from knnmt.evaluation import PValues, corpus_bleu, metrics, score_systems
+from knnmt.evaluation.metrics import bleu_tokenizer
 
 WORDS = ["the", "a", "cat", "dog", "house", "tree", "sits", "runs", "near", "under", "big", "small", "red", "old"]
 
@@ -180,3 +181,38 @@ def test_what_cannot_be_scored(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_translations_that_are_all_empty_score_nothing() -> None:
     score = score_systems({"base": ["", ""]}, ["one cat", "two cats"], "base", resamples=5).systems["base"]
     assert (score.bleu, score.chrf, score.brevity_penalty) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer"),
+    [
+        (None, "13a"),
+        ("en", "13a"),
+        ("deu_Latn", "13a"),
+        ("zh", "zh"),
+        ("zho_Hans", "zh"),
+        ("yue_Hant", "zh"),
+        ("th_TH", "char"),
+        ("mya_Mymr", "char"),
+    ],
+)
+def test_the_tokenizer_follows_the_target_language(language: str | None, tokenizer: str) -> None:
+    assert bleu_tokenizer(language) == tokenizer
+
+
+@pytest.mark.parametrize(("language", "tokenizer"), [("ja", "ja-mecab"), ("jpn_Jpan", "ja-mecab"), ("ko", "ko-mecab")])
+def test_mecab_where_it_is_installed(monkeypatch: pytest.MonkeyPatch, language: str, tokenizer: str) -> None:
+    monkeypatch.setattr(metrics, "find_spec", lambda name: object())
+    assert bleu_tokenizer(language) == tokenizer
+    monkeypatch.setattr(metrics, "find_spec", lambda name: None)
+    assert bleu_tokenizer(language) == "char"
+
+
+def test_a_nearly_perfect_chinese_translation() -> None:
+    references = ["请重新启动服务，然后再试一次。", "该文件已经被删除，无法恢复。"]
+    hypotheses = ["请重新启动服务，然后再试一遍。", "该文件已经被删除，不能恢复。"]
+    assert corpus_bleu(hypotheses, references) < 5
+    assert corpus_bleu(hypotheses, references, "zh") > 60
+    scores = score_systems({"mine": hypotheses}, references, "mine", resamples=10, target_lang="zho_Hans")
+    assert scores.systems["mine"].bleu == pytest.approx(corpus_bleu(hypotheses, references, "zh"))
+    assert "tok:zh" in scores.signatures["bleu"]

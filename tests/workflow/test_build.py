@@ -16,7 +16,7 @@ from knnmt.datastore import Store, StoreWriter, verify_files
 from knnmt.errors import CorpusError, KnnmtError, ModelError, StoreError
 from knnmt.model import States, TranslationModel
 from knnmt.search import Searcher, describe_index
-from knnmt.workflow import build, build_with_report
+from knnmt.workflow import build, build_with_report, info
 
 module = importlib.import_module("knnmt.workflow.build")  # the package's `build` is the function
 
@@ -131,12 +131,28 @@ def test_adding_to_a_store(tmp_path: Path, model: TranslationModel, write_corpus
     paths = write_corpus([*SENTENCES[6:20], *known], "second")
     report = build_with_report(tmp_path / "store", paths, origin="more", device="cpu")  # the model is the store's own
     assert report.known == 2
-    assert report.sentences == 16
-    alone = build(tmp_path / "alone", paths, model, origin="more")
+    assert report.sentences == 14
+    alone = build(tmp_path / "alone", write_corpus(SENTENCES[6:20], "new"), model, origin="more")
     added = identity(alone)
     assert {row[2] for row in added} == {"more"}
     assert sorted(identity(report.store)) == sorted(before + added)
     assert report.store.pairs == len(before) + report.pairs
+
+
+def test_the_same_corpus_again_adds_nothing(
+    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = write_corpus([*SENTENCES[:6], SENTENCES[0]])
+    first = build_with_report(tmp_path / "store", paths, model)
+    assert (first.sentences, first.known) == (7, 0), "what a corpus repeats it means to repeat"
+    with monkeypatch.context() as patch:
+        patch.setattr(TranslationModel, "teacher_forced", lambda *_: pytest.fail("the model is run"))
+        again = build_with_report(tmp_path / "store", paths, model, force=True)
+    assert (again.pairs, again.sentences, again.known) == (0, 0, 7)
+    assert again.store.manifest == first.store.manifest
+    doubled = build_with_report(tmp_path / "store", paths, model, keep_duplicates=True)
+    assert (doubled.sentences, doubled.known) == (7, 7)
+    assert doubled.store.pairs == 2 * first.store.pairs
 
 
 @pytest.mark.parametrize("adding", [False, True], ids=["first build", "adding"])
@@ -179,6 +195,70 @@ def test_a_killed_build_is_taken_up(
     assert report.too_long == 2
     assert report.known == (3 if adding else 0)
     assert not (tmp_path / "store/staging").exists()
+
+
+def stopped_build(path: Path, corpus: list[Path], model: TranslationModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has finished a block of its corpus."""
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "BLOCK_TOKENS", 60)
+        patch.setattr(module, "_GULP", 2)
+        patch.setattr(StoreWriter, "plan", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            build(path, corpus, model)
+
+
+def test_an_unfinished_build_stays_when_another_corpus_is_added(
+    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store"
+    build(path, write_corpus(SENTENCES[:4], "first"), model)
+    unfinished = write_corpus(SENTENCES[10:20], "unfinished")
+    stopped_build(path, unfinished, model, monkeypatch)
+    (listed,) = info(path)["unfinished"]
+    assert listed["corpus"] == [str(file) for file in unfinished]
+    assert listed["sentences"] > 0
+    build(path, write_corpus(SENTENCES[20:24], "other"), model)
+    assert info(path)["unfinished"] == [listed]
+    report = build_with_report(path, unfinished, model)
+    assert report.resumed > 0
+    assert report.store.sentences == 18
+    assert info(path)["unfinished"] == []
+
+
+def test_an_unfinished_build_whose_pairs_came_otherwise_meanwhile(
+    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store"
+    build(path, write_corpus(SENTENCES[:4], "first"), model)
+    unfinished = write_corpus(SENTENCES[10:20], "unfinished")
+    stopped_build(path, unfinished, model, monkeypatch)
+    build(path, write_corpus(SENTENCES[10:14], "other"), model)
+    report = build_with_report(path, unfinished, model)
+    assert (report.resumed, report.known, report.sentences) == (0, 4, 6)
+    assert report.store.sentences == 14
+
+
+def test_an_unfinished_build_is_dropped_when_asked(
+    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store"
+    before = build(path, write_corpus(SENTENCES[:4], "first"), model)
+    stopped_build(path, write_corpus(SENTENCES[10:20], "unfinished"), model, monkeypatch)
+    after = build(path, [], drop_unfinished=True)
+    assert after.manifest == before.manifest
+    assert not (path / "staging").exists()
+
+
+def test_no_index_is_made_of_damaged_keys(tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus) -> None:
+    store = build(tmp_path / "store", write_corpus(SENTENCES[:12]), model)
+    keys = store.segments[0].path / "keys.npy"
+    content = bytearray(keys.read_bytes())
+    content[-100] ^= 1
+    keys.write_bytes(content)
+    for corpus in ([], write_corpus(SENTENCES[12:20], "more")):
+        with pytest.raises(StoreError, match=r"keys.npy is damaged"):
+            build(tmp_path / "store", corpus, model, index="ivf")
+    assert Store.open(tmp_path / "store").manifest == store.manifest
 
 
 def test_another_corpus_does_not_take_up_foreign_blocks(
@@ -282,8 +362,8 @@ def test_a_lost_index_is_made_anew(
 ) -> None:
     """Without a corpus nothing else is done; with one, though few pairs would need no index."""
     path = tmp_path / "store"
-    for corpus in ([], write_corpus(SENTENCES[:3], "more")):
-        before = build(path, write_corpus(SENTENCES), model, index="ivf")
+    for corpus in ([], write_corpus(SENTENCES[-3:], "more")):
+        before = build(path, write_corpus(SENTENCES[:-3]), model, index="ivf")
         assert before.index_directory is not None
         damage(before.index_directory)
         with pytest.raises(StoreError, match="on the store without a corpus, which makes the index anew"):

@@ -3,6 +3,8 @@
 import errno
 import importlib
 import os
+import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,11 +12,12 @@ import pytest
 from sentences import SENTENCES
 from worlds import make_store
 
-from knnmt.combiner import Combiner, Vanilla, load_combiner
+from knnmt.combiner import METHODS, Combiner, Vanilla, load_combiner
 from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import Settings
 from knnmt.errors import KnnmtError, MethodError, StoreError
 from knnmt.model import TranslationModel
+from knnmt.training import Recipe
 from knnmt.tuning.vanilla import KS, LAMBDAS, TEMPERATURES
 from knnmt.workflow import fit
 
@@ -51,7 +54,8 @@ def test_bleu_decides_among_the_best_few(
     scores = iter([3.0, 9.0, 6.0])
     decoded: list[list[str]] = []
 
-    def bleu(hypotheses: list[str], references: list[str]) -> float:
+    def bleu(hypotheses: list[str], references: list[str], target_lang: str | None) -> float:
+        assert target_lang == model.codec.target_lang
         assert references == [target for _, target in DEV[:2]]
         decoded.append(hypotheses)
         return next(scores)
@@ -126,14 +130,56 @@ def test_a_wrong_option_is_told_before_anything_runs(
     assert Store.open(store.path).manifest == store.manifest
 
 
-@pytest.mark.parametrize("method", ["vanilla", "robust"])
-def test_a_store_in_use_is_told_before_anything_runs(
-    store: Store, dev: list[Path], monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
+def test_what_was_fitted_waits_for_another_writer(store: Store, model: TranslationModel, dev: list[Path]) -> None:
     """Minutes of training must not be lost because somebody adds to the store."""
-    monkeypatch.setattr(TranslationModel, "load", lambda *_, **__: pytest.fail("the model is loaded"))
-    with StoreWriter(store.path, store.model), pytest.raises(StoreError):
-        fit(store, dev, method)
+    other = StoreWriter(store.path, store.model)
+    other.__enter__()
+    done = threading.Event()
+
+    def release(message: Warning | str, *_: object, **__: object) -> None:
+        assert "waiting until it has finished" in str(message)
+        done.set()
+        other.__exit__(None, None, None)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = release
+        report = fit(store, dev, "vanilla", model=model, decode_best=0, k=4)
+    assert done.is_set()
+    assert report.kept
+    assert set(Store.open(store.path).combiners) == {"vanilla"}
+
+
+@pytest.mark.parametrize("method", ["vanilla", "robust"])
+def test_a_better_fit_is_not_replaced_by_a_worse_one(
+    store: Store, model: TranslationModel, dev: list[Path], method: str
+) -> None:
+    """The better one has more neighbours here, so that it is judged by features of its own."""
+    better = fit(store, dev, "vanilla", name="mine", k=8, model=model, decode_best=0)
+    recipe = Recipe(updates=1, validate_from=1)
+    worse = fit(better.store, dev, method, name="mine", k=1, model=model, decode_best=0, recipe=recipe)
+    assert worse.nll > better.nll
+    assert not worse.kept
+    assert worse.previous_nll == pytest.approx(better.nll, rel=1e-5)
+    assert worse.store.manifest == better.store.manifest == Store.open(store.path).manifest
+    forced = fit(better.store, dev, method, name="mine", k=1, model=model, decode_best=0, recipe=recipe, force=True)
+    assert forced.kept
+    assert Store.open(store.path).manifest != better.store.manifest
+    assert fit(forced.store, dev, "vanilla", name="mine", k=8, model=model, decode_best=0).kept, "a better one is"
+
+
+def test_a_method_that_nobody_knows_how_to_train(
+    store: Store, dev: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Registered, as the docs say, but without a way to be fitted: it must not silently become robust."""
+
+    class Mine(Vanilla):
+        method = "mine"
+
+    monkeypatch.setitem(METHODS, "mine", Mine)
+    with pytest.raises(MethodError, match="does not know how to train the method mine"):
+        fit(store, dev, "mine")
+    assert not Store.open(store.path).combiners
 
 
 def test_a_failed_fit_leaves_the_store_as_it_was(
@@ -148,7 +194,7 @@ def test_a_failed_fit_leaves_the_store_as_it_was(
 
     monkeypatch.setattr(Vanilla, "save", full)
     with pytest.raises(StoreError, match="make room"):
-        fit(store.path, dev, "vanilla", model=model, decode_best=0, k=2)
+        fit(store.path, dev, "vanilla", model=model, decode_best=0, k=2, force=True)
     assert Store.open(store.path).manifest == before.manifest
     assert sorted(store.path.rglob("*")) == files
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 from sentences import SENTENCES
 
-from knnmt.combiner import Robust, default_name, load_combiner, observe
+from knnmt.combiner import Robust, default_of, load_combiner, observe
 from knnmt.corpus import Pair
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator, explain
 from knnmt.model import TranslationModel
 from knnmt.search import Searcher
 from knnmt.training import Recipe, collect_features
-from knnmt.workflow import Networks, evaluate, fit
+from knnmt.workflow import Networks, evaluate, fit, use
 
 WriteCorpus = Callable[..., list[Path]]
 DEV = [(f"{source} Bitte.", target.replace(".", "!")) for source, target in SENTENCES[20:32]]
@@ -27,7 +27,6 @@ def fitted(store: Store, model: TranslationModel, write_corpus: WriteCorpus) -> 
     dev = write_corpus(DEV, "dev")
     fit(store.path, dev, "vanilla", k=2, model=model, decode_best=0)
     fit(store.path, dev, "adaptive", k=4, model=model, recipe=QUICK)
-    assert default_name(Store.open(store.path)) == "adaptive"
     few = Networks(top=1)
     fit(store.path, dev, "robust", k=16, name="wide", model=model, recipe=QUICK, networks=few)
     fit(store.path, dev, model=model, recipe=QUICK, k=4)
@@ -35,7 +34,8 @@ def fitted(store: Store, model: TranslationModel, write_corpus: WriteCorpus) -> 
 
 
 def test_decoding_uses_robust_and_explains_what_it_did(fitted: Store, model: TranslationModel) -> None:
-    assert default_name(fitted) == "robust"
+    fitted = use(fitted, "robust")
+    assert default_of(fitted).name == "robust"
     lines = [source for source, _ in DEV[:3]]
     translator = Translator(fitted, model=model, settings=Settings(beam=2, max_length=12, split=False))
     assert translator.method == "robust"

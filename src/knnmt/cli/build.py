@@ -23,15 +23,23 @@ def build(
     ] = None,
     index: Annotated[str, typer.Option(help="auto, flat (exact search) or ivf.")] = "auto",
     limit: options.Limit = None,
+    keep_duplicates: Annotated[
+        bool, typer.Option("--keep-duplicates", help="Add sentence pairs that are in the store already once more.")
+    ] = False,
+    drop_unfinished: Annotated[
+        bool, typer.Option("--drop-unfinished", help="First remove what stopped builds have left in the store.")
+    ] = False,
+    force: options.Force = False,
     engine: options.Runner = "auto",
     precision: options.Precision = "auto",
     device: options.Device = "auto",
     threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make a store from a parallel corpus, or add to one; without a corpus, make a store's index anew.
+    """Make a store from a parallel corpus, or add to one; without a corpus, rebuild a store's index.
 
-    Interrupted, the same command goes on where it was; the store changes once, at the end.
+    Sentence pairs that are in the store already are left out. Interrupted, the same command goes on where it was; the
+    store changes once, at the end.
 
     Example: `knnmt build memory train.de train.en --model Helsinki-NLP/opus-mt-de-en`
     """
@@ -53,6 +61,9 @@ def build(
         engine=engine,
         precision=precision,
         device=device,
+        keep_duplicates=keep_duplicates,
+        drop_unfinished=drop_unfinished,
+        force=force,
     )
     added = {
         "pairs": report.pairs,
@@ -66,18 +77,22 @@ def build(
     if as_json:
         print_json({"added": added, "store": info(report.store)})
         return
-    rows = [("added", f"{report.pairs:,} pairs of {report.sentences:,} sentences" if corpus else "an index")]
+    done = "an index" if not drop_unfinished else "nothing; unfinished builds were removed"
+    rows = [("added", f"{report.pairs:,} pairs of {report.sentences:,} sentences" if corpus else done)]
     rows.append(("store", f"{report.store.pairs:,} pairs, {size(sum(report.store.sizes().values()))} in {store}"))
     if report.resumed:
         rows.append(("taken up", f"{report.resumed:,} pairs of an unfinished build"))
     facts(rows)
+    repeated = "are now there again" if keep_duplicates else "were left out"
     for count, what in (
         (report.too_long, "sentence pairs are longer than the model takes and were left out"),
         *((count, _left_out(why, count)) for why, count in report.left_out.items()),
-        (report.known, "sentence pairs were in the store already and are now there again"),
+        (report.known, f"sentence pairs were in the store already and {repeated}"),
     ):
         if count:
             note(f"warning: {count:,} {what}.")
+    if unfinished := len(report.store.unfinished()):
+        note(f"warning: {unfinished} other unfinished build{'s' if unfinished > 1 else ''}; see knnmt info.")
     if not report.store.combiners:
         note(f"next: knnmt fit {store} DEV")
 

@@ -20,6 +20,7 @@ def evaluate(
         str | None, typer.Option(help="What the others are compared with; the first by default.", show_default=False)
     ] = None,
     limit: options.Limit = None,
+    force: options.Force = False,
     beam: options.Beam = 4,
     length_penalty: options.LengthPenalty = 0.6,
     max_length: options.MaxLength = None,
@@ -66,6 +67,7 @@ def evaluate(
         comet=comet,
         comet_model=comet_model,
         settings=settings,
+        force=force,
         model=model,
         device=device,
     )

@@ -37,6 +37,12 @@ def fit(
     k: Annotated[int | None, typer.Option(min=1, help="Neighbours; 8, and tuned for vanilla.", **_HIDE)] = None,
     sentences: Annotated[int, typer.Option(min=1, help="Drawn from the store where there is no CORPUS.")] = 2000,
     limit: options.Limit = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Replace a better combiner of that name too; take the pairs whatever their languages seem."
+        ),
+    ] = False,
     without: Annotated[
         str | None,
         typer.Option(
@@ -114,7 +120,9 @@ def fit(
     threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
-    """Fit a method to a store; it is kept in the store. Ctrl-C while it trains keeps the best so far.
+    """Fit a method to a store; it is kept in the store, unless the one it would replace is better.
+
+    Ctrl-C while it trains keeps the best so far.
 
     Examples:
 
@@ -176,6 +184,7 @@ def fit(
         limit=limit,
         decode_best=decode_best,
         decode_sentences=decode_sentences,
+        force=force,
         model=model,
         device=device,
     )
@@ -185,6 +194,13 @@ def fit(
         print_json(to_json(report))
     else:
         show(report)
+    if not report.kept:
+        note(
+            f"warning: not kept: the {report.name} that the store has is better on these pairs (NLL "
+            f"{report.previous_nll:.3f}, the new one {report.nll:.3f}); --force replaces it, --name keeps both."
+        )
+    if report.kept and report.nll >= report.base_nll:
+        note(f"warning: {report.name} is worse than the model alone, so it is used only if it is named.")
     if report.leaked:
         note(f"warning: {report.leaked:,} dev sentences are in the store, so it is trusted too much; leave them out.")
     if report.skipped:

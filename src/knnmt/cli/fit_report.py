@@ -13,6 +13,8 @@ def to_json(report: FitReport) -> dict[str, Any]:
     """The form that programs rely on."""
     return {
         "name": report.name,
+        "kept": report.kept,
+        "previous_nll": report.previous_nll,
         "method": report.combiner.method,
         **report.combiner.options(),
         "nll": report.nll,
@@ -36,7 +38,7 @@ def show(report: FitReport) -> None:
     if report.training:
         _show_history(report)
     rows = [
-        ("kept as", f"{report.name} ({in_a_line(report.combiner.options())})"),
+        ("kept as" if report.kept else "not kept", f"{report.name} ({in_a_line(report.combiner.options())})"),
         ("NLL", f"{report.nll:.3f} (base {report.base_nll:.3f}), mean λ {report.mean_lambda:.2f}"),
         ("gold among the neighbours", f"{report.gold_in_k:.1%}"),
         ("median nearest squared distance", f"{report.median_nearest:,.4g}"),

@@ -1,11 +1,13 @@
 """`knnmt info`"""
 
+from typing import Any
+
 from knnmt.cli import options
-from knnmt.cli.console import facts, print_json, settings_in_a_line, size
+from knnmt.cli.console import facts, note, print_json, settings_in_a_line, size
 
 
 def info(store: options.Store, as_json: options.Json = False) -> None:
-    """What a store holds: pairs, sizes, model, index with its measured recall, combiners.
+    """What a store holds: pairs, sizes, model, index with its measured recall, combiners, the default method.
 
     Example: `knnmt info memory`
     """
@@ -23,10 +25,25 @@ def info(store: options.Store, as_json: options.Json = False) -> None:
         ("sentences", f"{found['sentences']:,}"),
         ("model", f"{model['id']}{languages}, {model['key_layer']} layer, {model['precision']}, dim {found['dim']}"),
         ("search", f"{search['engine']} {search['index']}" + (f", {recall}" if recall else "")),
+        ("default method", f"{found['default']['name']}: {found['default']['why']}"),
         ("fingerprint", found["fingerprint"]),
     ]
     rows += [(part, size(count)) for part, count in found["bytes"].items() if count]
-    for combiner in found["combiners"]:
-        nll = combiner["record"]["nll"]
-        rows.append((combiner["name"], f"{combiner['method']}: {settings_in_a_line(combiner)}; dev NLL {nll:.3f}"))
+    rows += [(combiner["name"], _in_words(combiner)) for combiner in found["combiners"]]
     facts(rows)
+    for problem in search["problems"]:
+        note(f"warning: {problem}.")
+    for build in found["unfinished"]:
+        files = " ".join(map(str, build.get("corpus", [])))
+        note(
+            f"warning: {build['sentences']:,} sentences of an unfinished build are ready ({files}); run the same "
+            "command again to finish it, or remove it with knnmt build --drop-unfinished."
+        )
+
+
+def _in_words(combiner: dict[str, Any]) -> str:
+    if "problem" in combiner:
+        return f"cannot be used: {combiner['problem']}"
+    nll = combiner["record"].get("nll")
+    measured = "" if nll is None else f"; dev NLL {nll:.3f}"
+    return f"{combiner['method']}: {settings_in_a_line(combiner)}{measured}"

@@ -11,12 +11,14 @@ import typer
 
 from knnmt.allocator import tune_allocator
 from knnmt.cli.build import build
+from knnmt.cli.combiners import forget, use
 from knnmt.cli.console import note
 from knnmt.cli.demo import demo
 from knnmt.cli.evaluate import evaluate
 from knnmt.cli.fit import fit
 from knnmt.cli.info import info
 from knnmt.cli.translate import translate
+from knnmt.cli.verify import verify
 from knnmt.errors import KnnmtError
 
 app = typer.Typer(
@@ -29,7 +31,7 @@ app = typer.Typer(
 )
 _INTERRUPTED = 130  # typer's exit code after Ctrl-C
 
-for command in (demo, build, fit, translate, evaluate, info):
+for command in (demo, build, fit, translate, evaluate, info, use, forget, verify):
     app.command()(command)
 
 

@@ -15,6 +15,7 @@ OptionalCorpus = Annotated[
     list[Path] | None,
     typer.Argument(metavar="CORPUS...", help=f"{_FILES} None: only the index is made, anew.", show_default=False),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Take the pairs whatever their languages and order seem to be.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else there.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Use only the first N lines.", show_default=False)]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:0.")]

@@ -1,9 +1,9 @@
 """A corpus: sentence pairs streamed from files of any format and size."""
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path, PurePath
@@ -12,6 +12,7 @@ from knnmt.corpus.archives import catalogues_in, holds_catalogues
 from knnmt.corpus.formats import PLAIN_TEXT, Format, format_of
 from knnmt.corpus.names import check_names
 from knnmt.corpus.pair import Pair, Part
+from knnmt.corpus.sample import Sample
 from knnmt.corpus.unreadable import refuse_extension
 from knnmt.corpus.visible import has_text
 from knnmt.errors import CorpusError
@@ -22,12 +23,14 @@ class CorpusSummary:
     """What a scan found: `pairs` that can be used, and by reason (empty, fuzzy, …) how many were `left_out`.
 
     `digest` depends on formats, texts, line numbers and the origins that the corpus or the caller
-    gives, not on where the files lie or whether they are compressed.
+    gives, not on where the files lie or whether they are compressed. `samples` holds some of the pairs of each file
+    (or two files) that was given, by name.
     """
 
     digest: str
     pairs: int
     left_out: dict[str, int]
+    samples: dict[str, list[Pair]] = field(default_factory=dict, compare=False)
 
 
 class Corpus:
@@ -70,7 +73,8 @@ class Corpus:
         digest = blake2b(digest_size=16)
         pairs = 0
         left_out: Counter[str] = Counter()
-        for format, pair in self._lines(name_files=False):
+        samples: defaultdict[str, Sample] = defaultdict(Sample)
+        for format, part, pair in self._lines(name_files=False):
             texts = (pair.source, pair.target, pair.origin)
             lengths = " ".join(str(len(text)) for text in texts)  # so that no two corpora write the same bytes
             digest.update(f"{format.name} {pair.line} {lengths}{pair.unfit}\n{''.join(texts)}".encode())
@@ -78,19 +82,21 @@ class Corpus:
                 left_out[reason] += 1
             else:
                 pairs += 1
+                samples[part.given].add(pair)
         if not pairs:
             raise CorpusError(
                 f"There is no sentence pair in {', '.join(self.paths)}: give lines with text on both sides."
             )
-        return CorpusSummary(digest.hexdigest(), pairs, dict(left_out))
+        sampled = {name: sample.pairs for name, sample in samples.items()}
+        return CorpusSummary(digest.hexdigest(), pairs, dict(left_out), sampled)
 
     def __iter__(self) -> Iterator[Pair]:
-        return (pair for _, pair in self._lines(name_files=True) if not _unfit(pair))
+        return (pair for _, _, pair in self._lines(name_files=True) if not _unfit(pair))
 
-    def _lines(self, name_files: bool) -> Iterator[tuple[Format, Pair]]:
+    def _lines(self, name_files: bool) -> Iterator[tuple[Format, Part, Pair]]:
         """Every line with its format; without `name_files` a file's name is nobody's origin."""
         parts = self._parts(name_files)
-        return islice(((format, pair) for format, part in parts for pair in format.read(part)), self.limit)
+        return islice(((format, part, pair) for format, part in parts for pair in format.read(part)), self.limit)
 
     def _parts(self, name_files: bool) -> list[tuple[Format, Part]]:
         if not self.paths:
@@ -112,7 +118,7 @@ class Corpus:
                 files.append(_checked(partner))
                 plain.append((name, partner))
             origin = self.origin or (_printable(name) if name_files else "")
-            parts.append((format, Part(tuple(files), origin, self.languages)))
+            parts.append((format, Part(tuple(files), origin, self.languages, " ".join(map(str, files)))))
         _check_each_is_given_once(self.paths)
         if not self.force:
             check_names(plain, self.languages)
@@ -122,7 +128,7 @@ class Corpus:
         """Each catalogue in a directory or archive, which names the pairs' origin too."""
         for member, file in catalogues_in(Path(name), self.languages):
             origin = self.origin or (_printable(f"{name}/{member}") if name_files else "")
-            yield format_of(PurePath(member)), Part((file,), origin, self.languages)
+            yield format_of(PurePath(member)), Part((file,), origin, self.languages, name)
 
 
 def _checked(name: str) -> Path:

@@ -26,12 +26,13 @@ class Part:
     """The file of a corpus (two where source and target stand apart) that one call of a reader reads.
 
     `origin` is for pairs that bring none of their own; `languages` are those of source and target.
-    A file may lie in a wheel or zip archive.
+    A file may lie in a wheel or zip archive; `given` is what the user named, for messages.
     """
 
     paths: tuple[Traversable, ...]
     origin: str
     languages: tuple[str, str] | None
+    given: str = ""
 
 
 # Yields a pair for every line, those with an empty side too: the corpus skips and counts them.

@@ -62,4 +62,5 @@ def no_combiner(store: Store, default: Default) -> str:
     """Why there is no combiner to use, and what to do."""
     if store.latest().combiners.keys() > store.combiners.keys():
         return f"{store.path} was opened before something was fitted for it; open it again, with store.latest()."
-    return f"for the store {store.path} {default.why}; run `knnmt fit {store.path} DEV` first."
+    why = default.why[:1].upper() + default.why[1:]
+    return f"{why} (store {store.path}); run `knnmt fit {store.path} DEV` first."

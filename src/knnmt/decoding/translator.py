@@ -80,7 +80,7 @@ class Translator:
         self.method = method.method if isinstance(method, Combiner) else method or default.name
         combiner = method if isinstance(method, Combiner) else load_combiner(self.store, self.method)
         if method is None and combiner is None and self.store.manifest.default != BASE:
-            warnings.warn(f"The model translates alone: {no_combiner(self.store, default)}", stacklevel=2)
+            warnings.warn(f"{no_combiner(self.store, default)} Until then the model translates alone.", stacklevel=2)
         if isinstance(model, TranslationModel):
             check_binding(model, self.store)
         else:

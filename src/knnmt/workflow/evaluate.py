@@ -99,6 +99,7 @@ def evaluate(
     comet: bool = False,
     comet_model: str | None = None,
     settings: Settings | None = None,
+    force: bool = False,
     model: TranslationModel | str | None = None,
     device: str = "auto",
 ) -> Evaluation:
@@ -110,6 +111,7 @@ def evaluate(
         methods: names of fitted combiners, and `base`; by default base and all that were fitted
         baseline: what the others are compared with; the first of the methods by default
         comet: ask the `comet-score` command too; `comet_model` names its model or checkpoint
+        force: do not ask whether the test pairs are in the model's languages
         model: the store's own, or where it is now if it was moved
 
     Example:
@@ -126,7 +128,7 @@ def evaluate(
     if asked:
         find_comet(comet_model)
     settings = replace(settings or Settings(), split=False)
-    session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings)
+    session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings, force=force)
     k = max((combiner.k for combiner in combiners.values() if combiner), default=1)
     top = max([1, *(combiner.top for combiner in combiners.values() if combiner)])
     features = collect_features(session.model, session.searcher, session.pairs, min(k, store.pairs), top)
@@ -136,11 +138,12 @@ def evaluate(
     references = [pair.target for pair in session.pairs]
     hypotheses = {name: run.translations for name, run in runs.items()}
     leaked = session.in_store()
+    target_lang = session.model.codec.target_lang
     sources = [pair.source for pair in session.pairs]
     return Evaluation(
         runs=runs,
-        scores=score_systems(hypotheses, references, baseline),
-        unseen=_unseen(hypotheses, references, baseline, leaked),
+        scores=score_systems(hypotheses, references, baseline, target_lang=target_lang),
+        unseen=_unseen(hypotheses, references, baseline, leaked, target_lang),
         comet=_comet(sources, hypotheses, references, comet_model) if asked else {},
         skipped=features.skipped,
         sentences=len(references),
@@ -184,7 +187,11 @@ def _comet(
 
 
 def _unseen(
-    hypotheses: dict[str, list[str]], references: list[str], baseline: str, leaked: list[bool]
+    hypotheses: dict[str, list[str]],
+    references: list[str],
+    baseline: str,
+    leaked: list[bool],
+    target_lang: str | None,
 ) -> Scores | None:
     if not any(leaked) or all(leaked):
         return None
@@ -193,4 +200,5 @@ def _unseen(
         {name: [lines[i] for i in kept] for name, lines in hypotheses.items()},
         [references[i] for i in kept],
         baseline,
+        target_lang=target_lang,
     )

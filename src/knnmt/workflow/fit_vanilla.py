@@ -37,5 +37,6 @@ def _decode(session: Session, points: list[Point], sentences: int, settings: Set
         translator = Translator(
             session.store, point.combiner(), settings=settings, model=session.model, searcher=session.searcher
         )
-        scored.append((point, corpus_bleu(translator.translate(sources), references)))
+        bleu = corpus_bleu(translator.translate(sources), references, session.model.codec.target_lang)
+        scored.append((point, bleu))
     return scored

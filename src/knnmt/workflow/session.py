@@ -12,6 +12,7 @@ from knnmt.decoding import Settings, check_binding, load_model
 from knnmt.decoding.settings import GENERATE
 from knnmt.model import TranslationModel, make_runner
 from knnmt.search import Searcher
+from knnmt.workflow.pairing import check_pairing
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,10 @@ class Session:
         searcher = Searcher(store, settings.in_memory)
         if not corpus:
             return cls(store, model, searcher, [], None)
-        read = Corpus(corpus, languages=model.codec.languages, limit=limit)
+        read = Corpus(corpus, languages=model.codec.languages, limit=limit, force=force)
         summary = read.scan()
+        if not force:
+            check_pairing(model, summary)
         return cls(store, model, searcher, list(read), summary)
 
     def in_store(self) -> list[bool]:

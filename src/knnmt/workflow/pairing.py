@@ -1,0 +1,77 @@
+"""Whether a corpus is what the model translates: in the right order, and each line with its own translation."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knnmt.corpus import CorpusSummary, Pair, normalise
+from knnmt.errors import CorpusError
+from knnmt.model import TranslationModel
+
+# Standard deviations of a mean difference that count as sure (measured in docs/corpora.md).
+_WRONG_ORDER, _TOGETHER = -3.0, 4.0
+_FEWEST_IN_ORDER, _FEWEST_TOGETHER = 4, 12  # pairs, below which chance may look sure
+_SAME_TEXT = 0.8  # share of pairs with two equal sides that no translation has
+_LONGEST = 64  # tokens: a sentence says enough without its end
+
+_FORCE = "or use --force if it is right as it is"
+
+Tokens = list[list[int]]
+
+
+def check_pairing(model: TranslationModel, summary: CorpusSummary) -> None:
+    """Refuse files that the model's own likelihood speaks against, by a sample of each.
+
+    The likelihood of the targets must not be higher with both sides swapped, and it must be higher than with the
+    sources of other pairs.
+    """
+    for name, pairs in summary.samples.items():
+        _check(model, name, pairs)
+
+
+def _check(model: TranslationModel, name: str, pairs: Sequence[Pair]) -> None:
+    if len(pairs) < _FEWEST_IN_ORDER:
+        return
+    if np.mean([normalise(pair.source) == normalise(pair.target) for pair in pairs]) > _SAME_TEXT:
+        raise CorpusError(f"Both sides of {name} are the same text: give translations, {_FORCE}.")
+    first, second = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    sources, targets = _encode(model, first, second)
+    given = _nll(model, sources, targets)
+    swapped = _nll(model, *_encode(model, second, first))
+    if _deviations(swapped - given) < _WRONG_ORDER:
+        languages = model.codec.languages
+        way = f"from {languages[0]} into {languages[1]}" if languages else "the other way"
+        raise CorpusError(
+            f"The two sides of {name} are in the wrong order, the model translates {way}: swap them, {_FORCE}."
+        )
+    if (
+        len(pairs) >= _FEWEST_TOGETHER
+        and _deviations(_nll(model, sources[1:] + sources[:1], targets) - given) < _TOGETHER
+    ):
+        raise CorpusError(
+            f"The two sides of {name} do not belong together: to the model, a line is no likelier beside its own "
+            f"partner than beside another. Check that each line of one translates the same line of the other, {_FORCE}."
+        )
+
+
+def _encode(model: TranslationModel, sources: list[str], targets: list[str]) -> tuple[Tokens, Tokens]:
+    longest = min(_LONGEST, model.codec.max_length)
+    encoded = model.codec.encode_sources(sources), model.codec.encode_targets(targets)
+    return [ids[:longest] for ids in encoded[0]], [ids[:longest] for ids in encoded[1]]
+
+
+def _nll(model: TranslationModel, sources: Tokens, targets: Tokens) -> NDArray[np.float64]:
+    """Nats per token of each target, given the source beside it."""
+    nll = np.empty(len(targets))
+    for states in model.batches(sources, targets):
+        starts = np.cumsum(states.lengths) - states.lengths
+        nll[states.sentences] = -np.add.reduceat(model.log_p(states).double().cpu().numpy(), starts) / states.lengths
+    return nll
+
+
+def _deviations(differences: NDArray[np.float64]) -> float:
+    """How many standard deviations of a mean the mean lies above 0."""
+    deviation = float(differences.std(ddof=1)) / math.sqrt(len(differences))
+    return float(differences.mean()) / max(deviation, 1e-9)
