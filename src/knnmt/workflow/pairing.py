@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,25 +32,42 @@ def check_pairing(model: TranslationModel, summary: CorpusSummary) -> None:
         _check(model, name, pairs)
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """What a model's likelihood says of a sample of pairs, in standard deviations of a mean difference.
+
+    Attributes:
+        order: how much likelier the targets are than with both sides swapped
+        together: how much likelier they are than beside the sources of other pairs
+    """
+
+    order: float
+    together: float
+
+
+def evidence(model: TranslationModel, pairs: Sequence[Pair]) -> Evidence:
+    """Of two pairs at least."""
+    first, second = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    sources, targets = _encode(model, first, second)
+    given = _nll(model, sources, targets)
+    swapped = _nll(model, *_encode(model, second, first))
+    others = _nll(model, sources[1:] + sources[:1], targets)
+    return Evidence(_deviations(swapped - given), _deviations(others - given))
+
+
 def _check(model: TranslationModel, name: str, pairs: Sequence[Pair]) -> None:
     if len(pairs) < _FEWEST_IN_ORDER:
         return
     if np.mean([normalise(pair.source) == normalise(pair.target) for pair in pairs]) > _SAME_TEXT:
         raise CorpusError(f"Both sides of {name} are the same text: give translations, {_FORCE}.")
-    first, second = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    sources, targets = _encode(model, first, second)
-    given = _nll(model, sources, targets)
-    swapped = _nll(model, *_encode(model, second, first))
-    if _deviations(swapped - given) < _WRONG_ORDER:
+    found = evidence(model, pairs)
+    if found.order < _WRONG_ORDER:
         languages = model.codec.languages
         way = f"from {languages[0]} into {languages[1]}" if languages else "the other way"
         raise CorpusError(
             f"The two sides of {name} are in the wrong order, the model translates {way}: swap them, {_FORCE}."
         )
-    if (
-        len(pairs) >= _FEWEST_TOGETHER
-        and _deviations(_nll(model, sources[1:] + sources[:1], targets) - given) < _TOGETHER
-    ):
+    if len(pairs) >= _FEWEST_TOGETHER and found.together < _TOGETHER:
         raise CorpusError(
             f"The two sides of {name} do not belong together: to the model, a line is no likelier beside its own "
             f"partner than beside another. Check that each line of one translates the same line of the other, {_FORCE}."
