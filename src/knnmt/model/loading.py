@@ -10,6 +10,7 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from knnmt.errors import ModelError
+from knnmt.out_of_memory import is_out_of_memory, not_enough_memory
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # In a wheel the models lie in the package, in a checkout beside `src`.
@@ -52,6 +53,8 @@ def load_pretrained(name: str, device: str = "auto") -> tuple[Any, Any]:
     except ModelError:
         raise
     except Exception as error:  # transformers raises whatever its parts raise
+        if is_out_of_memory(error):
+            raise not_enough_memory(f"load the model {name}", also=", use a smaller model") from error
         where = "could not be read" if local else "is no directory here and could not be fetched from the hub"
         reason = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:300]  # transformers gives a page of advice
         raise ModelError(

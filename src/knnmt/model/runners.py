@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from knnmt.errors import ModelError
 from knnmt.model.runner import Runner, TorchRunner
 from knnmt.model.translation_model import TranslationModel
+from knnmt.out_of_memory import is_out_of_memory, not_enough_memory
 
 ENGINES = ("auto", "onnx", "torch")
 PRECISIONS = ("auto", "float32", "int8")
@@ -66,6 +67,8 @@ def _onnx(model: TranslationModel, precision: str, work: str, must: bool) -> Run
     try:
         return onnx_runner(model, precision, work)
     except Exception as error:  # an exporter and a runtime fail in ways of their own, and torch runs everything
+        if is_out_of_memory(error):  # torch would take more still
+            raise not_enough_memory(f"run {model.name} by onnx", also=", use a smaller model") from error
         if must:
             raise ModelError(f"{model.name} cannot be run by onnx: {error}; use --engine torch.") from error
         warnings.warn(f"{model.name} cannot be run by onnx ({error}), so torch runs it.", stacklevel=4)
