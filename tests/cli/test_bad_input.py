@@ -181,10 +181,6 @@ def test_methods(refused: Callable[..., None]) -> None:
     refused("^There is no device tpu9 here; use", "translate", "store", "--device", "tpu9")
 
 
-def test_standard_input_that_is_no_text(refused: Callable[..., None]) -> None:
-    refused("^Standard input is not UTF-8", "translate", "store", stdin=b"Der Hund.\nf\xfcnf\n")
-
-
 @pytest.mark.parametrize("place", ["store", "new/store"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk(
