@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from transformers import GPT2Config
 
 from knnmt.combiner import Vanilla
 from knnmt.datastore import staging
+from knnmt.decoding import settings
+from knnmt.model import TranslationModel
 
 Run = Callable[..., Any]
 Snapshot = Callable[[Path], dict[str, str]]
@@ -220,3 +223,42 @@ def test_a_read_only_directory(
     refused(expected, "build", "store", *MEMORY)
     refused(expected, "build", "new/store", *MEMORY, "--model", model_name)
     refused(expected, "fit", "store", "dev.de", "dev.en", "--method", "vanilla", "--decode-best", "0", "--k", "4")
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "value", "expected"),
+    [
+        ("translate", "beam", "10001", "^--beam is 10001, but at most 1,024 is possible; lower it"),
+        ("evaluate", "beam", "9" * 30, "at most 1,024"),
+        ("translate", "batch-size", "1000000", "^--batch-size is 1000000, but at most 1,024 is possible"),
+        ("translate", "n-best", "5000", "^--n-best is 5000, but at most 1,024 is possible"),
+        ("evaluate", "max-length", "1000000000", "^--max-length is 1000000000, but at most 65,536 is possible"),
+        ("translate", "beam", "1000", r"^The model knows \d+ tokens, so --beam must be less; lower it"),
+        ("evaluate", "beam", "1000", "so --beam must be less"),
+        ("translate", "threads", "100000", r"^--threads is 100000, but at most \d+ make sense on \d+ cores; lower it"),
+        ("evaluate", "threads", "100000", "^--threads is"),
+        ("fit", "threads", "100000", "^--threads is"),
+        ("build", "threads", "100000", "^--threads is"),
+        ("fit", "k", "400", r"^K is 400, but at most \d+ are possible; lower --k"),
+        ("fit", "top", "100000000000", r"^The model knows \d+ tokens, but --top is 100000000000; lower it"),
+    ],
+)
+def test_limits(
+    refused: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    option: str,
+    value: str,
+    expected: str,
+) -> None:
+    """Told at once: no model is loaded for it."""
+    monkeypatch.setattr(TranslationModel, "load", lambda *_, **__: pytest.fail("a model was loaded"))
+    monkeypatch.setattr(sys.modules["knnmt.workflow.fit"], "LARGEST_K", 300)
+    files = {"build": MEMORY, "fit": ("dev.de", "dev.en"), "evaluate": ("test.de", "test.en"), "translate": ()}
+    refused(expected, command, "store", *files[command], f"--{option}", value)
+
+
+def test_a_beam_beyond_the_memory(refused: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "machine_memory", lambda: 10_000_000)
+    expected = "^A beam of 200 for 1024 sentences at a time takes [0-9.]+ GB, and this machine has 0.0 GB; lower"
+    refused(expected, "translate", "store", "--beam", "200", "--batch-size", "1024")

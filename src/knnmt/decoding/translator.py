@@ -84,14 +84,15 @@ class Translator:
                 f"run `knnmt fit {self.store.path} DEV` first.",
                 stacklevel=2,
             )
+        self.settings.check_vocabulary(self.store.model.vocab_size)
+        if combiner is not None and combiner.k > self.store.pairs:
+            raise MethodError(
+                f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}; fit it again."
+            )
         if isinstance(model, TranslationModel):
             check_binding(model, self.store)
         else:
             model = load_model(self.store, device, model)
-        if combiner is not None and combiner.k > self.store.pairs:
-            raise MethodError(
-                f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}."
-            )
         memory = None
         if combiner is not None:
             memory = Memory(

@@ -126,6 +126,7 @@ def evaluate(
     if asked:
         find_comet(comet_model)
     settings = replace(settings or Settings(), split=False)
+    settings.check_vocabulary(store.model.vocab_size)
     session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings)
     k = max((combiner.k for combiner in combiners.values() if combiner), default=1)
     top = max([1, *(combiner.top for combiner in combiners.values() if combiner)])

@@ -18,6 +18,7 @@ from knnmt.workflow.fit_vanilla import tune_vanilla
 from knnmt.workflow.session import Session
 
 K = 8  # neighbours of trained methods
+LARGEST_K = 1024  # a search for more takes longer than the model
 _TAKEN = (BASE, "baseline", "bleu", "chrf")  # keys that stand beside combiners' names in an evaluation's JSON
 
 
@@ -109,6 +110,8 @@ def fit(
     exact = recipe.exact_perturbation and method == Robust.method
     if exact:
         check_projectable(store.model.key_layer)
+    if (networks.top or 0) > store.model.vocab_size:
+        raise MethodError(f"The model knows {store.model.vocab_size} tokens, but --top is {networks.top}; lower it.")
     top = 0 if method == Vanilla.method else make_combiner(method, max(ks), 1.0, networks, recipe.seed).top
     with StoreWriter(store.path, store.model):
         pass  # a store that cannot be written is told now, not after the work
@@ -158,6 +161,8 @@ def _neighbours(store: Store, k: int | None, method: str) -> list[int]:
         k = K
     if k is not None and k > store.pairs:
         raise MethodError(f"K is {k}, but the store {store.path} holds only {store.pairs} pairs; lower --k.")
+    if k is not None and k > min(LARGEST_K, store.model.vocab_size):
+        raise MethodError(f"K is {k}, but at most {min(LARGEST_K, store.model.vocab_size)} are possible; lower --k.")
     return [k] if k is not None else [each for each in KS if each <= store.pairs] or [store.pairs]
 
 
