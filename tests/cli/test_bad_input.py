@@ -164,6 +164,15 @@ def test_a_place_where_no_store_can_be(refused: Callable[..., None], world: Path
         refused("^mine is neither empty nor a store; choose another", "build", place, *MEMORY, "--model", model_name)
 
 
+@EVERY_COMMAND
+def test_a_store_whose_name_is_not_utf8(refused: Callable[..., None], arguments: tuple[str, ...]) -> None:
+    for name in (b"f\xfcnf", b"f\xfcnf/store"):
+        os.makedirs(name, exist_ok=True)
+        command = [os.fsdecode(name) if argument == "PLACE" else argument for argument in arguments]
+        expected = r"^[Ff]\\xfcnf.* is not a UTF-8 name; choose another directory"
+        refused(expected, *command, stdin=b"Der Hund.\n")
+
+
 def test_methods(refused: Callable[..., None]) -> None:
     dev = ("dev.de", "dev.en")
     refused(r"^K is 99999, but the store store holds only \d+ pairs; lower --k", "fit", "store", *dev, "--k", "99999")

@@ -6,6 +6,7 @@ import typer
 
 from knnmt.cli import options
 from knnmt.cli.console import facts, note, print_json, size
+from knnmt.shell import command
 
 
 def build(
@@ -80,4 +81,4 @@ def build(
         if count:
             note(f"warning: {count:,} {what}.")
     if not report.store.combiners:
-        note(f"next: knnmt fit {store} DEV")
+        note(f"next: {command('fit', store, 'DEV')}")

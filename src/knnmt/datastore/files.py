@@ -35,6 +35,16 @@ def _sentence(error: OSError, path: Path) -> str:
     return f"{what}; the store is as it was, run the same command again when this is mended"
 
 
+def check_name(path: Path) -> None:
+    """Refuse a path that pyarrow and faiss, which take UTF-8, would fail on late."""
+    name = os.fsencode(path)
+    try:
+        name.decode("utf-8")
+    except UnicodeDecodeError:
+        shown = name.decode("utf-8", "backslashreplace")
+        raise StoreError(f"{shown} is not a UTF-8 name; choose another directory") from None
+
+
 def write_json(path: Path, value: Any) -> None:
     """Replace `path` atomically: whoever reads it finds the old content or the new, whole."""
     new = path.with_name(path.name + ".new")

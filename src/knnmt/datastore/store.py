@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from knnmt.datastore.files import size_on_disk
+from knnmt.datastore.files import check_name, size_on_disk
 from knnmt.datastore.manifest import COMBINERS, SEGMENTS, STAGING, Manifest, read_manifest
 from knnmt.datastore.model_record import ModelRecord
 from knnmt.datastore.segment import SENTENCES, Segment, problems
@@ -59,6 +59,7 @@ class Store:
         Raises `StoreError` where there is no store, a newer one, or one with missing or truncated files.
         """
         path = path.path if isinstance(path, Store) else Path(path)
+        check_name(path)
         while True:
             manifest = read_manifest(path)
             try:

@@ -16,6 +16,7 @@ from knnmt.errors import MethodError
 from knnmt.model import Heard, Tap, TranslationModel
 from knnmt.model.sharing import in_own_pass, lock_of
 from knnmt.search import Searcher
+from knnmt.shell import command
 
 _ATTACHED: WeakSet[Any] = WeakSet()
 
@@ -40,7 +41,8 @@ def attach(model: Any, tokenizer: Any, store: Store | str | Path, method: str | 
     name = method or default_name(store)
     combiner = load_combiner(store, name)
     if combiner is None:
-        raise MethodError(f"Nothing was fitted for the store {store.path} yet; run `knnmt fit {store.path} DEV` first.")
+        run = command("fit", store.path, "DEV")
+        raise MethodError(f"Nothing was fitted for the store {store.path} yet; run `{run}` first.")
     with _alone(model):
         given = _forced_positions(model, tokenizer, store)
         tap, memory = Tap(model, store.model.key_layer), Memory(Searcher(store), combiner)

@@ -17,6 +17,7 @@ from knnmt.errors import MethodError
 from knnmt.model import TranslationModel, batches_by_tokens
 from knnmt.progress import progress
 from knnmt.search import Searcher
+from knnmt.shell import command
 
 _SOURCE_TOKENS = 8192  # padded source tokens of a batch, whatever its number of sentences
 
@@ -81,7 +82,7 @@ class Translator:
         if method is None and combiner is None:
             warnings.warn(
                 f"Nothing was fitted for the store {self.store.path} yet, so the model translates alone; "
-                f"run `knnmt fit {self.store.path} DEV` first.",
+                f"run `{command('fit', self.store.path, 'DEV')}` first.",
                 stacklevel=2,
             )
         self.settings.check_vocabulary(self.store.model.vocab_size)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from knnmt.corpus import Corpus, Pair, pair_hash
 from knnmt.datastore import StagedSegment, Store, StoreWriter
+from knnmt.datastore.files import check_name
 from knnmt.decoding import load_recorded, record_of
 from knnmt.errors import ModelError
 from knnmt.model import TranslationModel, make_runner
@@ -94,6 +95,7 @@ def build_with_report(
         precision: `float32` or `int8`; `auto` is the store's own, and for a new one int8 where onnx runs the model
     """
     needs_index((), frozenset(), index)  # a wrong name is told before anything runs
+    check_name(Path(store))
     exists = (Path(store) / "manifest.json").exists()
     if exists and not corpus:
         return BuildReport(_reindexed(Path(store), index), 0, 0, 0, 0, {}, 0)
