@@ -1,6 +1,7 @@
 """Names of models: what is found, and the sentence for what is not."""
 
 import json
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,13 @@ def test_a_missing_directory(name: str) -> None:
 def test_a_foreign_directory(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"no config\.json"):
         load_pretrained(str(tmp_path))
+
+
+def test_a_directory_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/f\xfcnf"))
+    place.mkdir()
+    with pytest.raises(ModelError, match="is not a UTF-8 name"):
+        load_pretrained(str(place))
 
 
 def test_a_damaged_directory(tmp_path: Path) -> None:

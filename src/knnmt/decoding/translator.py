@@ -1,7 +1,7 @@
 """The public face of translation: lines in, lines out, in the same order."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,12 +112,13 @@ class Translator:
         parts += [f"model:{self.store.model.fingerprint[:8]}", f"store:{self.store.fingerprint[:8]}"]
         return "|".join(parts)
 
-    def translate(self, lines: Sequence[str]) -> list[str]:
+    def translate(self, lines: Iterable[str]) -> list[str]:
         """One line out for each line in; empty lines give empty lines."""
         return [translation.text for translation in self.run(lines)]
 
-    def run(self, lines: Sequence[str]) -> list[Translation]:
+    def run(self, lines: Iterable[str]) -> list[Translation]:
         """`translate`, with n-best lists and token counts."""
+        lines = _checked(lines)
         split = self.splitter.split if self.settings.splits else _whole
         sentences = [split(line) for line in lines]
         flat = [sentence for line in sentences for sentence in line]
@@ -156,6 +157,17 @@ class Translator:
             n_best = [(text, h.score) for text, h in zip(texts[0], parts[0][1], strict=True) if h.score is not None]
         sentences = [Sentence(source, found[0].tokens) for source, found in parts]
         return Translation(line, self.splitter.join([best[0] for best in texts]), n_best, sentences)
+
+
+def _checked(lines: Iterable[str]) -> list[str]:
+    """A list of lines; a single str would be taken for a list of characters."""
+    if isinstance(lines, str | bytes):
+        raise TypeError(f"translate takes a list of lines, not a single {type(lines).__name__}; give [line].")
+    lines = list(lines)
+    for line in lines:
+        if not isinstance(line, str):
+            raise TypeError(f"translate takes a list of str, not of {type(line).__name__}; give text.")
+    return lines
 
 
 def _whole(line: str) -> list[str]:

@@ -14,7 +14,7 @@ from knnmt import __version__
 from knnmt.cache import cache_directory
 from knnmt.corpus import Corpus, language_of, pair_hash
 from knnmt.datastore import Store, storage_errors
-from knnmt.datastore.files import write_json
+from knnmt.datastore.files import check_name, write_json
 from knnmt.decoding import Settings, Translator, explain
 from knnmt.demo.examples import clearest, worst
 from knnmt.demo.text import PARTS, prepare
@@ -87,6 +87,7 @@ class Demo:
 
     def open(self) -> None:
         """Take up what an earlier run has left behind."""
+        check_name(self.store)
         about = {
             "version": __version__,
             "model": self.model.fingerprint,

@@ -20,6 +20,8 @@ _BUNDLES = (_PACKAGE / "models", _PACKAGE.parents[1] / "models")
 def resolve(name: str) -> tuple[str, bool]:
     """The path or hub id that `name` stands for, and whether it is local."""
     if Path(name).is_dir():
+        if not _is_utf8(name):
+            raise ModelError(f"{name!a} is not a UTF-8 name, which tokenizers need; rename the directory.")
         if not (Path(name) / "config.json").is_file():
             raise ModelError(
                 f"{name} is not a Hugging Face model directory (it has no config.json); "
@@ -32,6 +34,14 @@ def resolve(name: str) -> tuple[str, bool]:
     if Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise ModelError(f"There is no model directory {name}; check the path.")
     return name, False
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # what is no UTF-8 in a path is lone surrogates in Python
+        return False
+    return True
 
 
 def load_pretrained(name: str, device: str = "auto") -> tuple[Any, Any]:

@@ -63,7 +63,7 @@ class _Block:
 
 def build_with_report(
     store: str | Path,
-    corpus: Sequence[str | Path],
+    corpus: Sequence[str | Path] | str | Path,
     model: str | TranslationModel | None = None,
     *,
     source_lang: str | None = None,
@@ -83,7 +83,7 @@ def build_with_report(
 
     Args:
         store: the store's directory
-        corpus: files; plain text in pairs, source first
+        corpus: files; plain text in pairs, source first; a single file needs no list
         model: directory, hub id or the bundled `de-en-small`; an existing store knows its own
         source_lang, target_lang: for multilingual models, as they spell them
         source_prefix: put before every source, for T5

@@ -91,8 +91,8 @@ class Evaluation:
 
 def evaluate(
     store: Store | str | Path,
-    corpus: Sequence[str | Path],
-    methods: Sequence[str] | None = None,
+    corpus: Sequence[str | Path] | str | Path,
+    methods: Sequence[str] | str | None = None,
     *,
     baseline: str | None = None,
     limit: int | None = None,
@@ -116,6 +116,7 @@ def evaluate(
         knnmt.evaluate("memory", ["test.de", "test.en"], methods=["base", "vanilla"])
     """
     store = Store.open(store)
+    methods = [methods] if isinstance(methods, str) else methods
     methods = list(methods) if methods else [BASE, *sorted(store.combiners)]
     baseline = baseline or methods[0]
     if baseline not in methods:

@@ -58,7 +58,7 @@ class FitReport:
 
 def fit(
     store: Store | str | Path,
-    corpus: Sequence[str | Path] = (),
+    corpus: Sequence[str | Path] | str | Path = (),
     method: str = "robust",
     *,
     name: str | None = None,
