@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import Settings, Translator, attach, explain
 from knnmt.errors import MethodError
 from knnmt.model import TranslationModel
+from knnmt.model.onnx import graphs
 
 LINES = [source for source, _ in SENTENCES[20:32]]
 COMBINER = Vanilla(4, 0.5, 10.0)
@@ -57,6 +59,29 @@ def test_a_translator(engine: str, store: Store, model: TranslationModel) -> Non
 
     for number, found in enumerate(in_threads(work)):
         assert found == [expected[number:] + expected[:number]] * 3
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one model", "several models"])
+def test_translators_made_at_the_same_time(
+    shared: bool,
+    store: Store,
+    model: TranslationModel,
+    family_directory: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each finds no graphs, and they are written once."""
+    monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / "cache"))
+    written = Mock(side_effect=graphs.export)
+    monkeypatch.setattr(graphs, "export", written)
+    models = [model if shared else load("marian", family_directory("marian")) for _ in range(4)]
+
+    def work(number: int) -> list[str]:
+        return Translator(store, model=models[number], settings=settings("onnx")).translate(LINES)
+
+    found = in_threads(work)
+    assert found == [Translator(store, model=model, settings=settings("torch")).translate(LINES)] * len(found)
+    assert written.call_count == 1
 
 
 def test_a_model_run_by_several_engines(store: Store, model: TranslationModel) -> None:

@@ -30,7 +30,7 @@ def translate(
     threads: options.Threads = None,
     as_json: Annotated[bool, typer.Option("--json", help="An explanation of every token, one object a line.")] = False,
 ) -> None:
-    """Translate standard input, one line out for each line in.
+    """Translate standard input, one line out for each line in; whoever waits for an answer gets it line by line.
 
     Example: `knnmt translate memory < manual.de > manual.en`
     """

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 
 from knnmt.errors import ModelError
 from knnmt.model.runner import Runner, TorchRunner
+from knnmt.model.sharing import lock_of
 from knnmt.model.translation_model import TranslationModel
 from knnmt.out_of_memory import is_out_of_memory, not_enough_memory
 
@@ -39,10 +40,11 @@ def make_runner(
         wanted = ("onnx", usual if precision == "auto" else precision, work)
     known: dict[tuple[str, str, str], Runner] = model.engines
     must = engine == "onnx" or precision == "int8"
-    fell_back = wanted in known and known[wanted].name != wanted[0]
-    if wanted not in known or (fell_back and must):
-        known[wanted] = TorchRunner(model) if wanted[0] == "torch" else _onnx(model, *wanted[1:], must=must)
-    return known[wanted]
+    with lock_of(model.hf):
+        fell_back = wanted in known and known[wanted].name != wanted[0]
+        if wanted not in known or (fell_back and must):
+            known[wanted] = TorchRunner(model) if wanted[0] == "torch" else _onnx(model, *wanted[1:], must=must)
+        return known[wanted]
 
 
 def check_names(engine: str, precision: str, *more: str) -> None:

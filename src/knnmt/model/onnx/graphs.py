@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 
 import torch
 
@@ -16,6 +17,7 @@ from knnmt.model.onnx.export import GRAPHS, export
 from knnmt.model.onnx.quantise import quantise
 from knnmt.model.onnx.runner import OnnxRunner
 from knnmt.model.runner import WORK, Decoder, TorchRunner
+from knnmt.model.sharing import lock_of
 from knnmt.model.translation_model import TranslationModel
 from knnmt.out_of_memory import is_out_of_memory
 
@@ -24,12 +26,20 @@ _UNFINISHED, _LONG_AGO = ".writing-", 24 * 3600  # seconds
 _TOLERANCE = {"float32": 1e-3, "int8": 0.3}  # largest mean deviation of logits, in their standard deviations
 
 
+_MAKING = Lock()  # torch's exporter is for one thread at a time, and the second then finds what the first has made
+
+
 class GraphError(Exception):
     """Graphs that do not say what the model says."""
 
 
 def onnx_runner(model: TranslationModel, precision: str, work: str = "steps") -> OnnxRunner:
     """What runs the model, from the cache or exported now; compared with the model, for its work, in any case."""
+    with lock_of(model.hf), _MAKING:
+        return _kept_or_made(model, precision, work)
+
+
+def _kept_or_made(model: TranslationModel, precision: str, work: str) -> OnnxRunner:
     home = cache_directory() / f"{model.fingerprint}-{model.key_layer}-{precision}-{FORMAT}"
     if home.is_dir():
         try:
@@ -79,7 +89,7 @@ def _is_writable(directory: Path) -> bool:
     warnings.warn(
         f"{directory} cannot be written, so the model is exported anew each time; set KNNMT_CACHE to a directory that "
         "can.",
-        stacklevel=5,
+        stacklevel=6,
     )
     return False
 
