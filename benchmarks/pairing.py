@@ -2,7 +2,8 @@
 
     python benchmarks/pairing.py --model MODEL train.de train.en [more.de more.en ...]
 
-For each corpus, the deviations that `knnmt build` looks at, over several samples: the least and the greatest of each.
+For each corpus, the deviations that `knnmt build` looks at, over several samples: the least and the greatest of each,
+and how many samples are clear by their first few pairs.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from machine import machine
 from knnmt.corpus import Corpus, Pair
 from knnmt.corpus.sample import SIZE
 from knnmt.model import TranslationModel, make_runner
-from knnmt.workflow.pairing import Evidence, evidence
+from knnmt.workflow.pairing import _CLEAR, _FEW, Evidence, evidence
 
 
 def main() -> None:
@@ -26,8 +27,8 @@ def main() -> None:
     print(machine())
     model = TranslationModel.load(options.model)
     model = model.run_by(make_runner(model, precision="int8", work="passes"))
-    print("| corpus | order | order, swapped | together | together, shuffled | CPU-seconds |")
-    print("|---|---|---|---|---|---|")
+    print("| corpus | order | order, swapped | together | together, shuffled | clear by 8 pairs | CPU-seconds for 8 |")
+    print("|---|---|---|---|---|---|---|")
     for source, target in zip(options.corpus[::2], options.corpus[1::2], strict=True):
         pairs = list(Corpus([source, target], languages=model.codec.languages))
         _row(model, source, [random.Random(seed).sample(pairs, SIZE) for seed in range(options.samples)])
@@ -35,12 +36,14 @@ def main() -> None:
 
 def _row(model: TranslationModel, name: str, samples: list[list[Pair]]) -> None:
     started = time.process_time()
-    right = [evidence(model, sample) for sample in samples]
+    few = [evidence(model, sample[:_FEW]) for sample in samples]
     seconds = (time.process_time() - started) / len(samples)
+    clear = sum(min(each.order, each.together) >= _CLEAR for each in few)
+    right = [evidence(model, sample) for sample in samples]
     swapped = [evidence(model, [Pair(pair.target, pair.source, "", 1) for pair in sample]) for sample in samples]
     shuffled = [evidence(model, _unrelated(sample)) for sample in samples]
     cells = [_range(right, "order"), _range(swapped, "order"), _range(right, "together"), _range(shuffled, "together")]
-    print(f"| {name} | {' | '.join(cells)} | {seconds:.2f} |", flush=True)
+    print(f"| {name} | {' | '.join(cells)} | {clear} of {len(samples)} | {seconds:.2f} |", flush=True)
 
 
 def _unrelated(sample: list[Pair]) -> list[Pair]:

@@ -1,8 +1,11 @@
 """Small worlds for tests: a store made with a family's model from the sentences of families.py."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from threading import Barrier
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -14,6 +17,8 @@ from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import record_of
 from knnmt.model import TranslationModel
 from knnmt.training import trainer
+
+Result = TypeVar("Result")
 
 
 def load(family: str, directory: Path, **options: str) -> TranslationModel:
@@ -55,3 +60,20 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, updates: int) -> None:
         return update(self, alpha)
 
     monkeypatch.setattr(trainer._Loop, "_update", interrupted)
+
+
+def in_threads(work: Callable[[int], Result], threads: int = 4) -> list[Result]:
+    """What `work` gives for the number of each thread; they begin together and change places as often as they can."""
+    barrier = Barrier(threads)
+
+    def begin(number: int) -> Result:
+        barrier.wait()
+        return work(number)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(begin, range(threads)))
+    finally:
+        sys.setswitchinterval(interval)

@@ -25,6 +25,10 @@ class MethodError(KnnmtError):
     """A combiner or an option of one that does not exist or does not fit the store."""
 
 
+class NotEnoughMemory(KnnmtError):
+    """Work that needs more memory than there is."""
+
+
 class EvaluationError(KnnmtError):
     """An evaluation that cannot be carried out."""
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from transformers import GPT2Config
 
 from knnmt.combiner import Vanilla
 from knnmt.datastore import staging
+from knnmt.decoding import settings
+from knnmt.model import TranslationModel
 
 Run = Callable[..., Any]
 Snapshot = Callable[[Path], dict[str, str]]
@@ -184,6 +187,15 @@ def test_a_place_where_no_store_can_be(refused: Callable[..., None], world: Path
         refused("^mine is neither empty nor a store; choose another", "build", place, *MEMORY, "--model", model_name)
 
 
+@EVERY_COMMAND
+def test_a_store_whose_name_is_not_utf8(refused: Callable[..., None], arguments: tuple[str, ...]) -> None:
+    for name in (b"f\xfcnf", b"f\xfcnf/store"):
+        os.makedirs(name, exist_ok=True)
+        command = [os.fsdecode(name) if argument == "PLACE" else argument for argument in arguments]
+        expected = r"^[Ff]\\xfcnf.* is not a UTF-8 name; choose another directory"
+        refused(expected, *command, stdin=b"Der Hund.\n")
+
+
 def test_methods(refused: Callable[..., None]) -> None:
     dev = ("dev.de", "dev.en")
     refused(r"^K is 99999, but the store store holds only \d+ pairs; lower --k", "fit", "store", *dev, "--k", "99999")
@@ -202,10 +214,6 @@ def test_methods(refused: Callable[..., None]) -> None:
     )
     refused("^There is no index of kind 'tree'; choose one of", "build", "store", *MEMORY, "--index", "tree")
     refused("^There is no device tpu9 here; use", "translate", "store", "--device", "tpu9")
-
-
-def test_standard_input_that_is_no_text(refused: Callable[..., None]) -> None:
-    refused("^Standard input is not UTF-8", "translate", "store", stdin=b"Der Hund.\nf\xfcnf\n")
 
 
 @pytest.mark.parametrize("place", ["store", "new/store"])
@@ -251,3 +259,42 @@ def test_a_read_only_directory(
     refused(
         expected, "fit", "store", "dev.de", "dev.en", "--method", "vanilla", "--decode-best", "0", "--k", "4", "--force"
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "value", "expected"),
+    [
+        ("translate", "beam", "10001", "^--beam is 10001, but at most 1,024 is possible; lower it"),
+        ("evaluate", "beam", "9" * 30, "at most 1,024"),
+        ("translate", "batch-size", "1000000", "^--batch-size is 1000000, but at most 1,024 is possible"),
+        ("translate", "n-best", "5000", "^--n-best is 5000, but at most 1,024 is possible"),
+        ("evaluate", "max-length", "1000000000", "^--max-length is 1000000000, but at most 65,536 is possible"),
+        ("translate", "beam", "1000", r"^The model knows \d+ tokens, so --beam must be less; lower it"),
+        ("evaluate", "beam", "1000", "so --beam must be less"),
+        ("translate", "threads", "100000", r"^--threads is 100000, but at most \d+ make sense on \d+ cores; lower it"),
+        ("evaluate", "threads", "100000", "^--threads is"),
+        ("fit", "threads", "100000", "^--threads is"),
+        ("build", "threads", "100000", "^--threads is"),
+        ("fit", "k", "400", r"^K is 400, but at most \d+ are possible; lower --k"),
+        ("fit", "top", "100000000000", r"^The model knows \d+ tokens, but --top is 100000000000; lower it"),
+    ],
+)
+def test_limits(
+    refused: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    option: str,
+    value: str,
+    expected: str,
+) -> None:
+    """Told at once: no model is loaded for it."""
+    monkeypatch.setattr(TranslationModel, "load", lambda *_, **__: pytest.fail("a model was loaded"))
+    monkeypatch.setattr(sys.modules["knnmt.workflow.fit"], "LARGEST_K", 300)
+    files = {"build": MEMORY, "fit": ("dev.de", "dev.en"), "evaluate": ("test.de", "test.en"), "translate": ()}
+    refused(expected, command, "store", *files[command], f"--{option}", value)
+
+
+def test_a_beam_beyond_the_memory(refused: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "machine_memory", lambda: 10_000_000)
+    expected = "^A beam of 200 for 1024 sentences at a time takes [0-9.]+ GB, and this machine has 0.0 GB; lower"
+    refused(expected, "translate", "store", "--beam", "200", "--batch-size", "1024")

@@ -1,6 +1,7 @@
 """What commands answer: JSON and nothing else for programs, a few lines for people."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -117,3 +118,15 @@ def test_a_model_that_was_moved(run_json: Callable[..., Any], model_name: str) -
     assert fitted["k"] == 2
     assert run_json("evaluate", "store", *TEST, "--limit", "1", "--beam", "1", "--model", "here")["sentences"] == 1
     assert run_json("build", "store", *TEST, "--model", "here")["added"]["sentences"] == 4
+
+
+def test_commands_to_copy_are_quoted(run: Run, world: Path, model_name: str) -> None:
+    place = "my store's"
+    quoted = shlex.quote(place)
+    built = run("build", place, "memory.de", "memory.en", "--model", model_name)
+    assert f"next: knnmt fit {quoted} DEV\n" in built.err
+    assert f"run `knnmt fit {quoted} DEV` first" in run("translate", place, stdin="Der Hund.\n").err
+    unknown = run("translate", place, "--method", "robust", stdin="Der Hund.\n")
+    assert f"run `knnmt fit {quoted} DEV --method METHOD` first" in unknown.err
+    fitted = run("fit", place, "dev.de", "dev.en", "--method", "vanilla", "--decode-best", "0", "--k", "4")
+    assert f"next: knnmt translate {quoted} < FILE\n" in fitted.err

@@ -174,3 +174,9 @@ def test_memory_does_not_grow_with_the_corpus(write: Write) -> None:
         return highest
 
     assert peak(name) < peak("small.tsv.gz") + 100_000
+
+
+def test_a_single_file_needs_no_list(write: Write) -> None:
+    name = write("pairs.tsv", "eins\tone\nzwei\ttwo\n")
+    for given in (name, Path(name)):
+        assert [pair.target for pair in Corpus(given)] == ["one", "two"]

@@ -39,6 +39,17 @@ def test_results_come_in_the_inputs_order_whatever_the_batches(store: Store, mod
         assert translator(store, model, batch_size=batch_size).translate(LINES) == one_by_one
 
 
+def test_a_single_line_is_no_list_of_lines(store: Store, model: TranslationModel) -> None:
+    mine = translator(store, model)
+    for wrong in (LINES[0], LINES[0].encode()):
+        for call in (mine.translate, mine.run):
+            with pytest.raises(TypeError, match=r"takes a list of lines, not a single (str|bytes); give \[line\]"):
+                call(wrong)
+    with pytest.raises(TypeError, match="takes a list of str, not of NoneType"):
+        mine.translate([LINES[0], None])
+    assert mine.translate(line for line in LINES[:2]) == mine.translate(LINES[:2]), "any iterable will do"
+
+
 def test_empty_lines_stay_empty(store: Store, model: TranslationModel) -> None:
     found = translator(store, model).translate(["", LINES[0], "   ", "\t"])
     assert found[0] == found[2] == found[3] == ""

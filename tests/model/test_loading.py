@@ -1,6 +1,7 @@
 """Names of models: what is found, and the sentence for what is not."""
 
 import json
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM, GPT2Config, GPT2LMHeadModel
 
-from knnmt.errors import ModelError
+from knnmt.errors import ModelError, NotEnoughMemory
 from knnmt.model.loading import load_pretrained, resolve
 
 
@@ -39,10 +40,34 @@ def test_a_foreign_directory(tmp_path: Path) -> None:
         load_pretrained(str(tmp_path))
 
 
+def test_a_directory_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/f\xfcnf"))
+    place.mkdir()
+    with pytest.raises(ModelError, match="is not a UTF-8 name"):
+        load_pretrained(str(place))
+
+
 def test_a_damaged_directory(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "marian"}))
     with pytest.raises(ModelError, match="could not be read"):
         load_pretrained(str(tmp_path))
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_too_little_memory_is_no_wrong_name(
+    wrapped: bool, monkeypatch: pytest.MonkeyPatch, family_directory: Callable[[str], Path]
+) -> None:
+    def load(*_: object, **__: object) -> None:
+        try:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory")
+        except RuntimeError as error:
+            if wrapped:
+                raise OSError("Unable to load weights from the checkpoint file") from error
+            raise
+
+    monkeypatch.setattr(AutoModelForSeq2SeqLM, "from_pretrained", load)
+    with pytest.raises(NotEnoughMemory, match="not enough memory to load the model"):
+        load_pretrained(str(family_directory("marian")))
 
 
 def test_a_model_without_an_encoder(tmp_path: Path) -> None:

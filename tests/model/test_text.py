@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from families import FAMILIES, LANGUAGES, target_ids
 from sentences import SENTENCES
+from worlds import in_threads
 
 from knnmt.errors import ModelError
 from knnmt.model import TranslationModel
@@ -25,7 +26,9 @@ def codec(family: str, directory: Path, **options: str) -> Codec:
 def test_targets_are_what_the_model_predicts(family: str, family_directory: Callable[[str], Path]) -> None:
     mine = codec(family, family_directory(family))
     specials = set(mine.prefix) | {mine.eos}
-    for row, raw in zip(mine.encode_targets(TEXTS), target_ids(mine.tokenizer, TEXTS), strict=True):
+    with mine.bound() as tokenizer:
+        expected = target_ids(tokenizer, TEXTS)
+    for row, raw in zip(mine.encode_targets(TEXTS), expected, strict=True):
         assert row[-1] == mine.eos
         assert row[:-1] == [token for token in raw if token not in specials]
     assert mine.decode(mine.encode_targets(TEXTS)) == TEXTS
@@ -122,3 +125,33 @@ def test_a_target_of_the_greatest_length_fits(family: str, family_directory: Cal
     target = [token] * (model.codec.max_length - 1) + [model.codec.eos]
     states = model.teacher_forced(model.codec.encode_sources(["Haus"]), [target])
     assert len(states.keys) == model.codec.max_length
+
+
+@pytest.mark.parametrize("family", ["m2m100", "nllb", "mbart50", "mbart-cc25"])
+def test_two_directions_share_a_tokenizer(family: str, family_directory: Callable[[str], Path]) -> None:
+    model, tokenizer = load_pretrained(str(family_directory(family)), "cpu")
+    source, target = LANGUAGES[family]
+    forth = Codec(model, tokenizer, source, target)
+    alone = forth.encode_sources(TEXTS), forth.encode_targets(TEXTS)
+    before = tokenizer.src_lang, tokenizer.tgt_lang, tokenizer(TEXTS)["input_ids"]
+    back = Codec(model, tokenizer, target, source)
+    assert back.encode_sources(TEXTS) != alone[0]
+    assert (forth.encode_sources(TEXTS), forth.encode_targets(TEXTS)) == alone
+    assert (tokenizer.src_lang, tokenizer.tgt_lang, tokenizer(TEXTS)["input_ids"]) == before, "it is as it was"
+
+
+@pytest.mark.parametrize("family", ["marian", "fsmt-separate", "m2m100", "nllb", "t5"])
+def test_threads_share_a_tokenizer(family: str, family_directory: Callable[[str], Path]) -> None:
+    model, tokenizer = load_pretrained(str(family_directory(family)), "cpu")
+    languages = LANGUAGES[family]
+    codecs = [Codec(model, tokenizer, *languages)]
+    if codecs[0].multilingual:
+        codecs.append(Codec(model, tokenizer, *languages[::-1]))
+
+    def all_of(mine: Codec) -> object:
+        targets = mine.encode_targets(TEXTS)
+        return mine.encode_sources(TEXTS), targets, mine.decode(targets)
+
+    expected = [all_of(mine) for mine in codecs]
+    found = in_threads(lambda number: [all_of(codecs[number % len(codecs)]) for _ in range(20)])
+    assert found == [[expected[number % len(codecs)]] * 20 for number in range(len(found))]

@@ -116,8 +116,8 @@ def test_decoding_sees_the_keys_that_building_stores(
     source = encoded(model)[0][2]
     prefix = model.codec.prefix
     seen = []
-    hook = model.hf.register_forward_hook(lambda *_: seen.append(model.tap.keys[0, -1]))
-    with model.tap.listening():
+    with model.tap.listening() as heard:
+        hook = model.hf.register_forward_hook(lambda *_: seen.append(heard.keys[0, -1]))
         output = model.hf.generate(
             input_ids=torch.tensor([source]),
             num_beams=1,

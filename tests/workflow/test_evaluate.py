@@ -143,3 +143,11 @@ def test_a_wrong_name_is_told_before_anything_runs(
     monkeypatch.setattr(TranslationModel, "load", lambda *_, **__: pytest.fail("the model is loaded"))
     with pytest.raises(error, match=sentence):
         evaluate(fitted, write_corpus(UNSEEN), methods, baseline=baseline)
+
+
+def test_a_single_file_and_a_single_method_need_no_list(fitted: Store, model: TranslationModel, tmp_path: Path) -> None:
+    test = tmp_path / "test.tsv"
+    test.write_text("".join(f"{source}\t{target}\n" for source, target in SENTENCES[:3]), encoding="utf-8")
+    alone = evaluate(fitted, str(test), "base", model=model, settings=Settings(beam=1, max_length=5))
+    assert list(alone.runs) == ["base"]
+    assert alone.sentences == 3

@@ -6,6 +6,7 @@ import typer
 
 from knnmt.cli import options
 from knnmt.cli.console import facts, note, print_json, size
+from knnmt.shell import command
 
 
 def build(
@@ -94,7 +95,7 @@ def build(
     if unfinished := len(report.store.unfinished()):
         note(f"warning: {unfinished} other unfinished build{'s' if unfinished > 1 else ''}; see knnmt info.")
     if not report.store.combiners:
-        note(f"next: knnmt fit {store} DEV")
+        note(f"next: {command('fit', store, 'DEV')}")
 
 
 def _left_out(why: str, count: int) -> str:

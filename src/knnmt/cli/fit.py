@@ -7,6 +7,7 @@ import typer
 
 from knnmt.cli import options
 from knnmt.cli.console import note, print_json
+from knnmt.shell import command
 
 # Options that say nothing to other methods.
 _ONLY = {
@@ -208,7 +209,7 @@ def fit(
     if report.training and report.training.interrupted:
         note("Interrupted; the best so far is kept.")
     if not as_json:
-        note(f"next: knnmt translate {store} < FILE")
+        note(f"next: {command('translate', store)} < FILE")
 
 
 def _scale(text: str) -> float | None:

@@ -19,7 +19,8 @@ from knnmt.cli.fit import fit
 from knnmt.cli.info import info
 from knnmt.cli.translate import translate
 from knnmt.cli.verify import verify
-from knnmt.errors import KnnmtError
+from knnmt.errors import KnnmtError, NotEnoughMemory
+from knnmt.out_of_memory import is_out_of_memory, not_enough_memory
 
 app = typer.Typer(
     name="knnmt",
@@ -29,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+_NO_MEMORY = str(not_enough_memory("finish this command", also=", use a smaller --batch-size, --beam or model"))
 _INTERRUPTED = 130  # typer's exit code after Ctrl-C
 
 for command in (demo, build, fit, translate, evaluate, info, use, forget, verify):
@@ -55,22 +57,35 @@ def run() -> None:
             app()
         finally:
             sys.stdout.flush()  # here a failure can still be told
+    except NotEnoughMemory as error:
+        _complain(_sentence(error))
+        sys.exit(2)
     except KnnmtError as error:
-        note(f"knnmt: {_sentence(error)}")
+        _complain(_NO_MEMORY if is_out_of_memory(error) else _sentence(error))
         sys.exit(2)
     except BrokenPipeError:  # whoever read our output has seen enough
         _abandon_output()
         sys.exit(1)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            _abandon_output()
+            _complain("The disk is full, so the output is cut short; make room and run the same command again.")
+        elif is_out_of_memory(error):
+            _complain(_NO_MEMORY)
+        else:
             raise
-        _abandon_output()
-        note("knnmt: The disk is full, so the output is cut short; make room and run the same command again.")
         sys.exit(2)
     except SystemExit as ending:
         if ending.code == _INTERRUPTED:
             note("knnmt: Interrupted; nothing of a store is lost, and a build that is run again goes on where it was.")
         raise
+
+
+def _complain(sentence: str) -> None:
+    try:
+        note(f"knnmt: {sentence}")
+    except MemoryError:
+        os.write(2, f"knnmt: {sentence}\n".encode())
 
 
 def _sentence(error: KnnmtError) -> str:

@@ -1,11 +1,23 @@
 """How many cores the work may use."""
 
-import faiss
-import torch
+import os
+
+from knnmt.errors import MethodError
+
+_PER_CORE = 4  # beyond it threads only wait for each other
 
 
 def use_threads(count: int | None) -> None:
     """Bound the thread pools of torch and faiss."""
-    if count is not None:
-        torch.set_num_threads(count)
-        faiss.omp_set_num_threads(count)
+    if count is None:
+        return
+    cores = os.cpu_count() or 1
+    if count > _PER_CORE * cores:
+        raise MethodError(
+            f"--threads is {count}, but at most {_PER_CORE * cores} make sense on {cores} cores; lower it."
+        )
+    import faiss
+    import torch
+
+    torch.set_num_threads(count)
+    faiss.omp_set_num_threads(count)

@@ -30,12 +30,13 @@ def translate(
     threads: options.Threads = None,
     as_json: Annotated[bool, typer.Option("--json", help="An explanation of every token, one object a line.")] = False,
 ) -> None:
-    """Translate standard input, one line out for each line in.
+    """Translate standard input, one line out for each line in; whoever waits for an answer gets it line by line.
 
     Example: `knnmt translate memory < manual.de > manual.en`
     """
     import json
 
+    from knnmt.cli.standard_input import read_blocks
     from knnmt.cli.threads import use_threads
     from knnmt.decoding import Settings, Translator, explain
 
@@ -54,8 +55,8 @@ def translate(
     )
     translator = Translator(store, method, settings=settings, model=model, device=device)
     note(translator.signature)
-    # whole blocks, so that batches are of like length; a pipe that never ends gets its answers block by block
-    while lines := read_lines(16 * batch_size):
+    # large blocks, so that batches are of like length; whoever types or waits for an answer gets it at once
+    for lines in read_blocks(16 * batch_size):
         for translation in translator.run(lines):
             if as_json:
                 print(json.dumps(explain(translator, translation), ensure_ascii=False))
@@ -66,18 +67,3 @@ def translate(
             else:
                 print(translation.text)
         sys.stdout.flush()
-
-
-def read_lines(count: int) -> list[str]:
-    """Up to `count` lines of standard input, which is UTF-8 whatever the locale."""
-    from knnmt.errors import CorpusError
-
-    lines = []
-    for raw in sys.stdin.buffer:
-        try:
-            lines.append(raw.decode("utf-8").rstrip("\r\n"))
-        except UnicodeDecodeError as error:
-            raise CorpusError("Standard input is not UTF-8; convert it first.") from error
-        if len(lines) == count:
-            break
-    return lines

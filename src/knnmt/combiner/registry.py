@@ -11,6 +11,7 @@ from knnmt.combiner.robust import Robust
 from knnmt.combiner.vanilla import Vanilla
 from knnmt.datastore import Store
 from knnmt.errors import MethodError
+from knnmt.shell import command
 
 METHODS: dict[str, type[Combiner]] = {each.method: each for each in (Vanilla, Adaptive, Robust)}
 
@@ -71,7 +72,7 @@ def load_combiner(store: Store, name: str) -> Combiner | None:
         fitted = ", ".join(sorted(store.combiners)) or "none"
         raise MethodError(
             f"Nothing named {name} was fitted for the store {store.path} (fitted: {fitted}); "
-            f"run `knnmt fit {store.path} DEV --method METHOD` first."
+            f"run `{command('fit', store.path, 'DEV', '--method', 'METHOD')}` first."
         )
     directory = store.combiners[name]
     config = read_config(directory)

@@ -15,6 +15,7 @@ from torch import nn
 from knnmt.combiner.base import Combiner, damaged
 from knnmt.combiner.combination import Combination, Observation
 from knnmt.errors import MethodError
+from knnmt.out_of_memory import memory_errors
 
 WEIGHTS = "model.safetensors"
 
@@ -57,6 +58,7 @@ class Trained(Combiner):
         (directory / WEIGHTS).write_bytes(save(self.network.state_dict()))
 
     @classmethod
+    @memory_errors("load the combiner")
     def load(cls, directory: Path, config: dict[str, Any]) -> Self:
         combiner = super().load(directory, config)
         try:

@@ -53,7 +53,7 @@ class Corpus:
 
     def __init__(
         self,
-        paths: Sequence[str | Path],
+        paths: Sequence[str | Path] | str | Path,
         *,
         languages: tuple[str, str] | None = None,
         origin: str | None = None,
@@ -62,7 +62,8 @@ class Corpus:
     ) -> None:
         if limit is not None and limit < 1:
             raise CorpusError(f"A limit of {limit} lines leaves nothing of the corpus: give 1 or more.")
-        self.paths = [os.fspath(path) for path in paths]
+        # a single file may be given without a list
+        self.paths = [os.fspath(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
         self.languages = languages
         self.origin = origin
         self.limit = limit

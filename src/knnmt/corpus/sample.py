@@ -4,7 +4,7 @@ import random
 
 from knnmt.corpus.pair import Pair
 
-SIZE = 16
+SIZE = 64
 _SEED = 1  # the same corpus gives the same sample
 
 

@@ -31,6 +31,8 @@ def reading_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno == errno.ENOMEM:  # says nothing of the store
+            raise
         raise StoreError(why_unreadable(error, path)) from error
 
 
@@ -53,6 +55,16 @@ def _sentence(error: OSError, path: Path) -> str:
     if error.errno in _FORBIDDEN:
         return f"{what}; make {path} writable or choose another directory"
     return f"{what}; the store is as it was, run the same command again when this is mended"
+
+
+def check_name(path: Path) -> None:
+    """Refuse a path that pyarrow and faiss, which take UTF-8, would fail on late."""
+    name = os.fsencode(path)
+    try:
+        name.decode("utf-8")
+    except UnicodeDecodeError:
+        shown = name.decode("utf-8", "backslashreplace")
+        raise StoreError(f"{shown} is not a UTF-8 name; choose another directory") from None
 
 
 def write_json(path: Path, value: Any) -> None:

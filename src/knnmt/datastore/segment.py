@@ -12,6 +12,7 @@ from knnmt.datastore.file_record import size_problem as size_problem_of
 from knnmt.datastore.manifest import SegmentRecord
 from knnmt.datastore.sentences import SCHEMA, read_table
 from knnmt.errors import StoreError
+from knnmt.out_of_memory import memory_errors
 
 COLUMNS: dict[str, np.dtype[Any]] = {  # one .npy file each, a row a pair; little-endian whatever the machine
     "keys": np.dtype("<f2"),
@@ -74,6 +75,7 @@ class Segment:
         return f"Segment({self.name}, pairs={self.record.pairs}, sentences={self.record.sentences})"
 
 
+@memory_errors("open the store")
 def _map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -86,6 +88,7 @@ def _map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArra
     return np.asarray(array)  # the plain view is faster to index than np.memmap, and maps the same pages
 
 
+@memory_errors("open the store")
 def _open_sentences(path: Path, sentences: int) -> pa.Table:
     try:
         table = read_table(path)

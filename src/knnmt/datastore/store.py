@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from knnmt.datastore.files import entries, reading_errors, size_on_disk
+from knnmt.datastore.files import check_name, entries, reading_errors, size_on_disk
 from knnmt.datastore.lease import Lease
 from knnmt.datastore.manifest import COMBINERS, SEGMENTS, STAGING, Manifest, read_manifest
 from knnmt.datastore.model_record import ModelRecord
@@ -74,6 +74,7 @@ class Store:
         if isinstance(store, Store):
             return store
         path = Path(store)
+        check_name(path)
         while True:
             manifest = read_manifest(path)
             # A writer may commit, and the next one sweep, between the manifest and what it names: then once more.

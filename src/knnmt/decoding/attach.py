@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from torch import Tensor
 
@@ -12,13 +13,18 @@ from knnmt.datastore import Store
 from knnmt.decoding.binding import check_binding, no_combiner
 from knnmt.decoding.memory import Memory
 from knnmt.errors import MethodError
-from knnmt.model import Tap, TranslationModel
+from knnmt.model import Heard, Tap, TranslationModel
+from knnmt.model.sharing import in_own_pass, lock_of
 from knnmt.search import Searcher
+
+_ATTACHED: WeakSet[Any] = WeakSet()
 
 
 @contextmanager
 def attach(model: Any, tokenizer: Any, store: Store | str | Path, method: str | None = None) -> Iterator[None]:
     """Give a store's memory to a Hugging Face model while the block runs; then the model is as it was.
+
+    It helps every thread that runs the model within the block.
 
     Args:
         model: the encoder-decoder the store was made with
@@ -35,44 +41,64 @@ def attach(model: Any, tokenizer: Any, store: Store | str | Path, method: str | 
     combiner = load_combiner(store, method or default.name)
     if combiner is None:
         raise MethodError(no_combiner(store, default))
-    given = _forced_positions(model, tokenizer, store)
-    with hooked(model, Tap(model, store.model.key_layer), Memory(Searcher(store), combiner), given):
-        yield
-
-
-def _forced_positions(model: Any, tokenizer: Any, store: Store) -> int:
-    """How many positions are forced, after checking that the store is this model's; the tokenizer stays as it was."""
-    languages = {name: getattr(tokenizer, name) for name in ("src_lang", "tgt_lang") if hasattr(tokenizer, name)}
-    record = store.model
-    try:
-        wrapped = TranslationModel(
-            model,
-            tokenizer,
-            record.id,
-            key_layer=record.key_layer,
-            source_lang=record.source_lang,
-            target_lang=record.target_lang,
-            source_prefix=record.source_prefix,
-        )
-        check_binding(wrapped, store)
-        return len(wrapped.codec.prefix) - 1
-    finally:
-        for attribute, value in languages.items():
-            setattr(tokenizer, attribute, value)
+    with _alone(model):
+        given = _forced_positions(model, tokenizer, store)
+        tap, memory = Tap(model, store.model.key_layer), Memory(Searcher(store), combiner)
+        # passes of knnmt's own, of a Translator with the same model say, have their own memory or none
+        with tap.hooks(lambda: not in_own_pass()) as heard, mixing(model, heard, memory, given):
+            yield
 
 
 @contextmanager
-def hooked(model: Any, tap: Tap, memory: Memory, forced: int) -> Iterator[None]:
-    """Mix the memory into the logits of every forward pass of the model; its loss and gradients stay its own.
+def _alone(model: Any) -> Iterator[None]:
+    """A second memory would be mixed into what the first one has mixed already."""
+    with lock_of(model):
+        if model in _ATTACHED:
+            raise MethodError(
+                "The model has a store attached already; leave that block first (other threads may run the model "
+                "inside it), or load the model a second time."
+            )
+        _ATTACHED.add(model)
+    try:
+        yield
+    finally:
+        with lock_of(model):
+            _ATTACHED.discard(model)
+
+
+def _forced_positions(model: Any, tokenizer: Any, store: Store) -> int:
+    """How many positions are forced, after checking that the store is this model's."""
+    record = store.model
+    wrapped = TranslationModel(
+        model,
+        tokenizer,
+        record.id,
+        key_layer=record.key_layer,
+        source_lang=record.source_lang,
+        target_lang=record.target_lang,
+        source_prefix=record.source_prefix,
+    )
+    check_binding(wrapped, store)
+    return len(wrapped.codec.prefix) - 1
+
+
+@contextmanager
+def mixing(model: Any, heard: Heard, memory: Memory, forced: int) -> Iterator[None]:
+    """Mix the memory into the logits of every pass that was heard; its loss and gradients stay its own.
 
     Changing the model's output, rather than adding a LogitsProcessor, is right in greedy, sampling and beam
     search alike: processors see raw logits in one and log p in the other, and run after tokens were banned.
 
     Args:
+        heard: the states of the pass, of the thread that runs it; empty for a pass that is none of ours
         forced: how many first positions are forced tokens (a language), which are not interpolated
     """
 
     def after(module: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        keys = heard.keys
+        heard.forget()
+        if not keys.numel():
+            return output
         as_tuple = isinstance(output, tuple)
         logits: Tensor = output[0] if as_tuple else output.logits
         parts = output if as_tuple else output.values()
@@ -86,7 +112,7 @@ def hooked(model: Any, tap: Tap, memory: Memory, forced: int) -> Iterator[None]:
             logits = logits.clone()
         free = logits[:, skip:]
         rows = free.reshape(-1, logits.shape[2])  # a view where nothing is skipped
-        memory.mix(tap.keys[:, skip:].reshape(len(rows), -1), rows)
+        memory.mix(keys[:, skip:].reshape(len(rows), -1), rows)
         if rows.data_ptr() != free.data_ptr():
             logits[:, skip:] = rows.view_as(free)
         if as_tuple:
@@ -94,9 +120,10 @@ def hooked(model: Any, tap: Tap, memory: Memory, forced: int) -> Iterator[None]:
         output.logits = logits
         return output
 
-    with tap.listening():
+    with lock_of(model):
         handle = model.register_forward_hook(after)
-        try:
-            yield
-        finally:
+    try:
+        yield
+    finally:
+        with lock_of(model):
             handle.remove()

@@ -8,6 +8,7 @@ from knnmt.combiner import Default
 from knnmt.datastore import ModelRecord, Store, StoreWriter, at_its_place, check_same_model
 from knnmt.errors import ModelError, StoreError
 from knnmt.model import Runner, TranslationModel
+from knnmt.shell import command
 
 
 def record_of(model: TranslationModel, runner: Runner | None = None) -> ModelRecord:
@@ -63,4 +64,4 @@ def no_combiner(store: Store, default: Default) -> str:
     if store.latest().combiners.keys() > store.combiners.keys():
         return f"{store.path} was opened before something was fitted for it; open it again, with store.latest()."
     why = default.why[:1].upper() + default.why[1:]
-    return f"{why} (store {store.path}); run `knnmt fit {store.path} DEV` first."
+    return f"{why} (store {store.path}); run `{command('fit', store.path, 'DEV')}` first."

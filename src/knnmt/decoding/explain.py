@@ -29,7 +29,7 @@ def explain(translator: Translator, translation: Translation) -> dict[str, Any]:
 
 
 def _rows(translator: Translator, keys: Tensor, hidden: Tensor, tokens: Tensor) -> list[dict[str, Any]]:
-    names = _Names(translator)
+    names = translator.model.codec.piece
     logits = translator.model.logits(hidden).float()
     log_p = logits.log_softmax(1)
     gold = log_p.gather(1, tokens[:, None]).squeeze(1)
@@ -80,7 +80,7 @@ def _add_neighbours(
 
 def _votes(translator: Translator, values: Tensor, shares: Tensor) -> list[dict[str, Any]]:
     """The neighbours' distinct tokens, most voted first."""
-    names = _Names(translator)
+    names = translator.model.codec.piece
     votes = sorted(dict(zip(values.tolist(), shares.tolist(), strict=True)).items(), key=lambda vote: -vote[1])
     return [{"token": names(value), "p": share} for value, share in votes[:_TOP] if share > 0]
 
@@ -88,7 +88,7 @@ def _votes(translator: Translator, values: Tensor, shares: Tensor) -> list[dict[
 def _neighbours(
     translator: Translator, found: Neighbours, seen: Observation, combination: Combination, row: int
 ) -> list[dict[str, Any]]:
-    names = _Names(translator)
+    names = translator.model.codec.piece
     exists = found.ids[row] >= 0
     places = translator.store.provenance(found.ids[row][exists])
     return [
@@ -106,13 +106,3 @@ def _neighbours(
         }
         for k, place in enumerate(places)
     ]
-
-
-class _Names:
-    """Pieces of the target vocabulary as the tokenizer writes them."""
-
-    def __init__(self, translator: Translator) -> None:
-        self.tokenizer = translator.model.codec.tokenizer
-
-    def __call__(self, token: int) -> str:
-        return str(self.tokenizer.convert_ids_to_tokens(token))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from knnmt.decoding.attach import hooked
+from knnmt.decoding.attach import mixing
 from knnmt.decoding.hypothesis import Hypothesis
 from knnmt.decoding.memory import Memory
 from knnmt.decoding.settings import Settings
@@ -80,7 +80,10 @@ class GenerateEngine:
             output_scores=settings.n_best > 1,
         )
         memory = self.memory
-        with hooked(model.hf, model.tap, memory, len(prefix) - 1) if memory else nullcontext():
+        with (
+            model.tap.listening() as heard,
+            mixing(model.hf, heard, memory, len(prefix) - 1) if memory else nullcontext(),
+        ):
             output = model.hf.generate(
                 input_ids=padded,
                 attention_mask=mask,

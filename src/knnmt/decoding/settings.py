@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from knnmt.errors import MethodError
 from knnmt.model import check_names
+from knnmt.search import machine_memory
 
 GENERATE = "generate"
+LARGEST = {"beam": 1024, "batch_size": 1024, "n_best": 1024, "max_length": 65_536}  # beyond it nobody waits for the end
 _LARGEST_PENALTY = 10  # beyond it the powers of a length leave the range of floats
 
 
@@ -41,6 +43,12 @@ class Settings:
     def __post_init__(self) -> None:
         if self.beam < 1 or self.batch_size < 1 or self.n_best < 1 or (self.max_length or 1) < 1:
             raise MethodError("The beam, the batch size, n-best and the maximum length are at least 1.")
+        for name, largest in LARGEST.items():
+            if (getattr(self, name) or 1) > largest:
+                option = name.replace("_", "-")
+                raise MethodError(
+                    f"--{option} is {getattr(self, name)}, but at most {largest:,} is possible; lower it."
+                )
         if not abs(self.length_penalty) <= _LARGEST_PENALTY:
             raise MethodError(f"A length penalty of {self.length_penalty:g} makes no sense; give one around 1.")
         check_names(self.engine, self.precision, GENERATE)
@@ -48,6 +56,17 @@ class Settings:
             raise MethodError(f"skip-above is a probability, not {self.skip_above:g}; give one above 0, such as 0.99.")
         if self.n_best > self.beam:
             raise MethodError(f"A beam of {self.beam} has no {self.n_best} best translations; raise --beam.")
+
+    def check_vocabulary(self, size: int) -> None:
+        """Refuse what a vocabulary of this size cannot give, or this machine cannot hold."""
+        if self.beam >= size:
+            raise MethodError(f"The model knows {size:,} tokens, so --beam must be less; lower it.")
+        needed, there_is = 2 * 4 * self.beam * self.batch_size * size, machine_memory()  # logits and their softmax
+        if needed > there_is:
+            raise MethodError(
+                f"A beam of {self.beam} for {self.batch_size} sentences at a time takes {needed / 1e9:,.1f} GB, and "
+                f"this machine has {there_is / 1e9:,.1f} GB; lower --beam or --batch-size."
+            )
 
     @property
     def splits(self) -> bool:

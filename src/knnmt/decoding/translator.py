@@ -1,11 +1,12 @@
 """The public face of translation: lines in, lines out, in the same order."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from knnmt.combiner import BASE, Combiner, default_of, load_combiner
+from knnmt.corpus import has_text
 from knnmt.datastore import Store
 from knnmt.decoding.binding import check_binding, load_model, no_combiner
 from knnmt.decoding.engines import Engine, make_engine
@@ -81,14 +82,15 @@ class Translator:
         combiner = method if isinstance(method, Combiner) else load_combiner(self.store, self.method)
         if method is None and combiner is None and self.store.manifest.default != BASE:
             warnings.warn(f"{no_combiner(self.store, default)} Until then the model translates alone.", stacklevel=2)
+        self.settings.check_vocabulary(self.store.model.vocab_size)
+        if combiner is not None and combiner.k > self.store.pairs:
+            raise MethodError(
+                f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}; fit it again."
+            )
         if isinstance(model, TranslationModel):
             check_binding(model, self.store)
         else:
             model = load_model(self.store, device, model)
-        if combiner is not None and combiner.k > self.store.pairs:
-            raise MethodError(
-                f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}."
-            )
         memory = None
         if combiner is not None:
             memory = Memory(
@@ -107,14 +109,15 @@ class Translator:
         parts += [f"model:{self.store.model.fingerprint[:8]}", f"store:{self.store.fingerprint[:8]}"]
         return "|".join(parts)
 
-    def translate(self, lines: Sequence[str]) -> list[str]:
+    def translate(self, lines: Iterable[str]) -> list[str]:
         """One line out for each line in; empty lines give empty lines."""
         return [translation.text for translation in self.run(lines)]
 
-    def run(self, lines: Sequence[str]) -> list[Translation]:
+    def run(self, lines: Iterable[str]) -> list[Translation]:
         """`translate`, with n-best lists and token counts."""
+        lines = _checked(lines)
         split = self.splitter.split if self.settings.splits else _whole
-        sentences = [split(line) for line in lines]
+        sentences = [split(line) if has_text(line) else [] for line in lines]
         flat = [sentence for line in sentences for sentence in line]
         encoded = self._encode(flat)
         decoded = iter(zip(encoded, self._decode(encoded), strict=True))
@@ -153,5 +156,16 @@ class Translator:
         return Translation(line, self.splitter.join([best[0] for best in texts]), n_best, sentences)
 
 
+def _checked(lines: Iterable[str]) -> list[str]:
+    """A list of lines; a single str would be taken for a list of characters."""
+    if isinstance(lines, str | bytes):
+        raise TypeError(f"translate takes a list of lines, not a single {type(lines).__name__}; give [line].")
+    lines = list(lines)
+    for line in lines:
+        if not isinstance(line, str):
+            raise TypeError(f"translate takes a list of str, not of {type(line).__name__}; give text.")
+    return lines
+
+
 def _whole(line: str) -> list[str]:
-    return [line.strip()] if line.strip() else []
+    return [line.strip()]

@@ -1,7 +1,6 @@
 """The chapters of the demo. What each found is kept, so that a demo that is run again goes on from there."""
 
 import json
-import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +14,14 @@ from knnmt import __version__
 from knnmt.cache import cache_directory
 from knnmt.corpus import Corpus, language_of, pair_hash
 from knnmt.datastore import Store, storage_errors
-from knnmt.datastore.files import write_json
+from knnmt.datastore.files import check_name, write_json
 from knnmt.decoding import Settings, Translator, explain
 from knnmt.demo.examples import clearest, worst
 from knnmt.demo.text import PARTS, prepare
 from knnmt.demo.wheels import WHEELS, Wheel, fetch
 from knnmt.errors import DemoError
 from knnmt.model import TranslationModel
+from knnmt.shell import command
 from knnmt.workflow import build, evaluate, fit, info
 
 METHODS = ("vanilla", "adaptive", "robust")  # adaptive takes its temperature from vanilla
@@ -87,6 +87,7 @@ class Demo:
 
     def open(self) -> None:
         """Take up what an earlier run has left behind."""
+        check_name(self.store)
         about = {
             "version": __version__,
             "model": self.model.fingerprint,
@@ -124,26 +125,26 @@ class Demo:
         train, dev, test = (str(self.directory / "text" / f"{name}.tsv") for name in PARTS)
         model, _, options = self.given
         asked = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
-        translate = _command("translate", self.store, "--method", "robust", "--no-split")
+        translate = command("translate", self.store, "--method", "robust", "--no-split")
         return [
             Chapter("download", "Real text: what two programs for events say, in their wheels", (), self._download),
             Chapter("text", "Memory, dev and test sentences that share nothing", (), self._text),
             Chapter(
                 "store",
                 "A store: the model's state at every word of the memory",
-                (_command("build", self.store, train, "--model", model, *asked),),
+                (command("build", self.store, train, "--model", model, *asked),),
                 self._build,
             ),
             Chapter(
                 "methods",
                 "How far to trust it: tuned, or learned by small networks",
-                tuple(_command("fit", self.store, dev, "--method", method) for method in METHODS),
+                tuple(command("fit", self.store, dev, "--method", method) for method in METHODS),
                 self._fit,
             ),
             Chapter(
                 "evaluation",
                 "Sentences it has never seen, with and without the memory",
-                (_command("evaluate", self.store, test, "--methods", ",".join(("base", *METHODS))),),
+                (command("evaluate", self.store, test, "--methods", ",".join(("base", *METHODS))),),
                 self._evaluate,
             ),
             Chapter(
@@ -155,7 +156,7 @@ class Demo:
             Chapter(
                 "lesson",
                 "Teaching: one pair is added, and the next translation uses it",
-                (_command("build", self.store, self._lesson_file, "--origin", LESSON), translate),
+                (command("build", self.store, self._lesson_file, "--origin", LESSON), translate),
                 self._teach,
             ),
         ]
@@ -250,8 +251,3 @@ class Demo:
             "tokens": len(nearest),
             "taught": nearest.count(LESSON),
         }
-
-
-def _command(*words: str | Path) -> str:
-    """As it is typed in a shell."""
-    return shlex.join(["knnmt", *map(str, words)])

@@ -10,6 +10,7 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from knnmt.errors import ModelError
+from knnmt.out_of_memory import is_out_of_memory, not_enough_memory
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # In a wheel the models lie in the package, in a checkout beside `src`.
@@ -19,6 +20,8 @@ _BUNDLES = (_PACKAGE / "models", _PACKAGE.parents[1] / "models")
 def resolve(name: str) -> tuple[str, bool]:
     """The path or hub id that `name` stands for, and whether it is local."""
     if Path(name).is_dir():
+        if not _is_utf8(name):
+            raise ModelError(f"{name!a} is not a UTF-8 name, which tokenizers need; rename the directory.")
         if not (Path(name) / "config.json").is_file():
             raise ModelError(
                 f"{name} is not a Hugging Face model directory (it has no config.json); "
@@ -31,6 +34,14 @@ def resolve(name: str) -> tuple[str, bool]:
     if Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise ModelError(f"There is no model directory {name}; check the path.")
     return name, False
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # what is no UTF-8 in a path is lone surrogates in Python
+        return False
+    return True
 
 
 def load_pretrained(name: str, device: str = "auto") -> tuple[Any, Any]:
@@ -52,6 +63,8 @@ def load_pretrained(name: str, device: str = "auto") -> tuple[Any, Any]:
     except ModelError:
         raise
     except Exception as error:  # transformers raises whatever its parts raise
+        if is_out_of_memory(error):
+            raise not_enough_memory(f"load the model {name}", also=", use a smaller model") from error
         where = "could not be read" if local else "is no directory here and could not be fetched from the hub"
         reason = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:300]  # transformers gives a page of advice
         raise ModelError(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
+from knnmt.model.sharing import own_pass
 from knnmt.model.translation_model import Pass, TorchPass, TranslationModel
 
 WORK = ("steps", "passes")  # what a runner is for: translating, or whole targets
@@ -70,13 +71,14 @@ class TorchDecoder:
     def __init__(self, model: TranslationModel, sources: Sequence[list[int]]) -> None:
         self.model = model
         ids, self.mask = model.pad_sources(sources)
-        self.encoded: Any = model.hf.get_encoder()(input_ids=ids, attention_mask=self.mask)
+        with own_pass(model.hf):
+            self.encoded: Any = model.hf.get_encoder()(input_ids=ids, attention_mask=self.mask)
         self.cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         self.width = 1  # rows of a sentence
 
     @torch.inference_mode()
     def step(self, tokens: Tensor) -> Step:
-        with self.model.tap.listening() as tap:
+        with self.model.tap.listening() as heard:
             output = self.model.hf(
                 encoder_outputs=self.encoded,
                 attention_mask=self.mask,
@@ -84,7 +86,7 @@ class TorchDecoder:
                 past_key_values=self.cache,
                 use_cache=True,
             )
-            keys = tap.keys[:, -1]
+            keys = heard.keys[:, -1]
         return Step(keys, output.logits[:, -1].float())
 
     @torch.inference_mode()

@@ -5,7 +5,9 @@ from importlib.util import find_spec
 
 from knnmt.errors import ModelError
 from knnmt.model.runner import Runner, TorchRunner
+from knnmt.model.sharing import lock_of
 from knnmt.model.translation_model import TranslationModel
+from knnmt.out_of_memory import is_out_of_memory, not_enough_memory
 
 ENGINES = ("auto", "onnx", "torch")
 PRECISIONS = ("auto", "float32", "int8")
@@ -38,10 +40,11 @@ def make_runner(
         wanted = ("onnx", usual if precision == "auto" else precision, work)
     known: dict[tuple[str, str, str], Runner] = model.engines
     must = engine == "onnx" or precision == "int8"
-    fell_back = wanted in known and known[wanted].name != wanted[0]
-    if wanted not in known or (fell_back and must):
-        known[wanted] = TorchRunner(model) if wanted[0] == "torch" else _onnx(model, *wanted[1:], must=must)
-    return known[wanted]
+    with lock_of(model.hf):
+        fell_back = wanted in known and known[wanted].name != wanted[0]
+        if wanted not in known or (fell_back and must):
+            known[wanted] = TorchRunner(model) if wanted[0] == "torch" else _onnx(model, *wanted[1:], must=must)
+        return known[wanted]
 
 
 def check_names(engine: str, precision: str, *more: str) -> None:
@@ -66,6 +69,8 @@ def _onnx(model: TranslationModel, precision: str, work: str, must: bool) -> Run
     try:
         return onnx_runner(model, precision, work)
     except Exception as error:  # an exporter and a runtime fail in ways of their own, and torch runs everything
+        if is_out_of_memory(error):  # torch would take more still
+            raise not_enough_memory(f"run {model.name} by onnx", also=", use a smaller model") from error
         if must:
             raise ModelError(f"{model.name} cannot be run by onnx: {error}; use --engine torch.") from error
         warnings.warn(f"{model.name} cannot be run by onnx ({error}), so torch runs it.", stacklevel=4)

@@ -1,13 +1,15 @@
 """Where a decoder's states are seen: what enters the output projection, and what enters the last feed-forward."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import get_ident, local
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from knnmt.errors import ModelError
+from knnmt.model.sharing import lock_of, own_pass
 
 KEY_LAYERS = ("output", "ffn_input")
 
@@ -32,23 +34,32 @@ def feed_forward(model: Any) -> nn.Module:
     return last
 
 
-class Tap:
-    """The states of the forward pass that ran last.
+class Heard(local):
+    """The states of the forward pass that ran last in this thread.
 
     Attributes:
         hidden: what entered the output projection  # [batch, length, d_model]
         keys: what is stored and searched; the same tensor for the key layer `output`  # [batch, length, dim]
     """
 
+    hidden: Tensor = torch.empty(0)
+    keys: Tensor = torch.empty(0)
+
+    def forget(self) -> None:
+        self.hidden = self.keys = torch.empty(0)
+
+
+class Tap:
+    """The places in a model where its decoder's states are seen."""
+
     def __init__(self, model: Any, key_layer: str) -> None:
         if key_layer not in KEY_LAYERS:
             raise ModelError(f"There is no key layer {key_layer}; choose one of {', '.join(KEY_LAYERS)}.")
+        self.model = model
         self.projection = output_projection(model)
         self.feed_forward = feed_forward(model) if key_layer == "ffn_input" else None
         self.fsmt = model.config.model_type == "fsmt"  # its layers work on [length, batch, dim]
         self.decoder: nn.Module = model.get_decoder()
-        self.hidden: Tensor = torch.empty(0)
-        self.keys: Tensor = torch.empty(0)
 
     @property
     def dim(self) -> int:
@@ -56,29 +67,50 @@ class Tap:
         return int(self.projection.in_features)
 
     @contextmanager
-    def listening(self, project: bool = True) -> Iterator["Tap"]:
-        """Record while the block runs. Without `project`, the vocabulary is never touched: logits come out empty."""
+    def listening(self, project: bool = True) -> Iterator[Heard]:
+        """Record a pass of ours while the block runs; other threads' passes of the model are not touched.
+
+        Args:
+            project: without it the vocabulary is never touched: logits come out empty
+        """
+        mine = get_ident()
+        with own_pass(self.model), self.hooks(lambda: get_ident() == mine, project) as heard:
+            yield heard
+
+    @contextmanager
+    def hooks(self, acts: Callable[[], bool], project: bool = True) -> Iterator[Heard]:
+        """Record every pass for which `acts` says so, each thread's for itself."""
+        heard = Heard()
 
         def at_projection(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor] | None:
-            self.hidden = inputs[0]
+            if not acts():
+                heard.forget()
+                return None
+            heard.hidden = inputs[0]
             if self.feed_forward is None:
-                self.keys = inputs[0]
+                heard.keys = inputs[0]
             return None if project else (inputs[0][:, :0],)
 
         def at_feed_forward(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            self.keys = inputs[0].transpose(0, 1) if self.fsmt else inputs[0]
+            if acts():
+                heard.keys = inputs[0].transpose(0, 1) if self.fsmt else inputs[0]
 
-        handles = [self.projection.register_forward_pre_hook(at_projection)]
-        if self.feed_forward is not None:
-            handles.append(self.feed_forward.register_forward_pre_hook(at_feed_forward))
-        if self.fsmt:
-            handles.append(self.decoder.register_forward_pre_hook(_mask_the_future, with_kwargs=True))
+        # without options where another thread's pass sees the hook while it is being set or removed
+        def at_decoder(module: nn.Module, inputs: Any, options: dict[str, Any] | None = None) -> Any:
+            return _mask_the_future(module, inputs, options) if options is not None and acts() else None
+
+        with lock_of(self.model):
+            handles = [self.projection.register_forward_pre_hook(at_projection)]
+            if self.feed_forward is not None:
+                handles.append(self.feed_forward.register_forward_pre_hook(at_feed_forward))
+            if self.fsmt:
+                handles.append(self.decoder.register_forward_pre_hook(at_decoder, with_kwargs=True))
         try:
-            yield self
+            yield heard
         finally:
-            for handle in handles:
-                handle.remove()
-            self.hidden = self.keys = torch.empty(0)
+            with lock_of(self.model):
+                for handle in handles:
+                    handle.remove()
 
 
 def _mask_the_future(

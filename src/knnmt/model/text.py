@@ -5,12 +5,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from knnmt.errors import ModelError
+from knnmt.model.sharing import lock_of
 
 _UNLIMITED = 1024  # where neither the model nor the tokenizer knows a limit
 
 
 class Codec:
-    """A tokenizer bound to one direction of translation.
+    """A tokenizer bound to one direction of translation. Others may share it, in this thread or another.
 
     Attributes:
         source_lang, target_lang: as the model spells them, or None where it does not say
@@ -37,7 +38,7 @@ class Codec:
         self.source_lang: str | None
         self.target_lang: str | None
         if self.multilingual:
-            self.source_lang, self.target_lang = self._set_languages(source_lang, target_lang)
+            self.source_lang, self.target_lang = self._checked_languages(source_lang, target_lang)
         else:
             self.source_lang = _agree("source", _own(tokenizer, "source_lang", "src_lang"), source_lang)
             self.target_lang = _agree("target", _own(tokenizer, "target_lang", "tgt_lang"), target_lang)
@@ -55,19 +56,26 @@ class Codec:
         if not texts:
             return []
         texts = [self.source_prefix + text for text in texts]
-        return list(self.tokenizer(texts, verbose=False)["input_ids"])
+        with self.bound() as tokenizer:
+            return list(tokenizer(texts, verbose=False)["input_ids"])
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each target as the model is to predict them: no forced prefix, end of sentence last."""
         if not texts:
             return []
-        with self._as_target():
-            rows = self.tokenizer(text_target=list(texts), verbose=False)["input_ids"]
+        with self.bound() as tokenizer, self._as_target():
+            rows = tokenizer(text_target=list(texts), verbose=False)["input_ids"]
         return [self._predicted(row) for row in rows]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of target ids, special tokens dropped."""
-        return list(self.tokenizer.batch_decode(list(rows), skip_special_tokens=True))
+        with lock_of(self.tokenizer):
+            return list(self.tokenizer.batch_decode(list(rows), skip_special_tokens=True))
+
+    def piece(self, token: int) -> str:
+        """A token of the target vocabulary as the tokenizer writes it."""
+        with lock_of(self.tokenizer):
+            return str(self.tokenizer.convert_ids_to_tokens(token))
 
     def truncate_source(self, ids: list[int]) -> list[int]:
         """The first `max_length` tokens, the closing special tokens kept."""
@@ -83,7 +91,7 @@ class Codec:
         content = row[: row.index(self.eos)] if self.eos in row else row
         return [*content, self.eos]
 
-    def _set_languages(self, source_lang: str | None, target_lang: str | None) -> tuple[str, str]:
+    def _checked_languages(self, source_lang: str | None, target_lang: str | None) -> tuple[str, str]:
         if source_lang is None or target_lang is None:
             raise ModelError(
                 "This model translates between many languages; say which with --source-lang and --target-lang "
@@ -91,8 +99,6 @@ class Codec:
             )
         for code in (source_lang, target_lang):
             self._language_id(code)
-        self.tokenizer.src_lang = source_lang
-        self.tokenizer.tgt_lang = target_lang
         return source_lang, target_lang
 
     def _language_id(self, code: str) -> int:
@@ -115,7 +121,8 @@ class Codec:
         forced = generation.forced_bos_token_id
         if self.target_lang is not None and self.multilingual:
             language = self._language_id(self.target_lang)
-            row = self.tokenizer(text_target="a")["input_ids"]
+            with self.bound() as tokenizer:
+                row = tokenizer(text_target="a")["input_ids"]
             if model.config.model_type == "mbart" and row[-1] == language:
                 start, forced = language, None  # mBART-cc25 begins with the language
             else:
@@ -123,6 +130,24 @@ class Codec:
         if start is None:
             raise ModelError("The model does not say which token its decoder starts with (decoder_start_token_id).")
         return (int(start),) if forced is None else (int(start), int(forced))
+
+    @contextmanager
+    def bound(self) -> Iterator[Any]:
+        """The tokenizer set to this direction, with no other thread in it; afterwards it is as it was.
+
+        A tokenizer keeps its languages, its padding and whether it reads sources or targets in itself.
+        """
+        tokenizer = self.tokenizer
+        with lock_of(tokenizer):
+            if not self.multilingual:
+                yield tokenizer
+                return
+            kept = tokenizer.src_lang, tokenizer.tgt_lang
+            tokenizer.src_lang, tokenizer.tgt_lang = self.source_lang, self.target_lang
+            try:
+                yield tokenizer
+            finally:
+                tokenizer.src_lang, tokenizer.tgt_lang = kept
 
     @contextmanager
     def _as_target(self) -> Iterator[None]:

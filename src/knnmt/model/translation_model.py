@@ -58,10 +58,10 @@ class TorchPass:
         self.model = model
 
     def force(self, ids: Tensor, mask: Tensor, decoder_input: Tensor) -> tuple[Tensor, Tensor]:
-        with self.model.tap.listening(project=False) as tap:
+        with self.model.tap.listening(project=False) as heard:
             # use_cache=False and input_ids: FSMT has no causal mask otherwise
             self.model.hf(input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_input, use_cache=False)
-            return tap.keys, tap.hidden
+            return heard.keys, heard.hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
         return torch.nn.functional.linear(hidden, self.model.tap.projection.weight, self.model.bias)
@@ -122,7 +122,8 @@ class TranslationModel:
 
     @cached_property
     def tokenizer_fingerprint(self) -> str:
-        return tokenizer_fingerprint(self.codec.tokenizer)
+        with self.codec.bound() as tokenizer:
+            return tokenizer_fingerprint(tokenizer)
 
     @property
     def precision(self) -> str:
@@ -214,9 +215,9 @@ class TranslationModel:
         """Refuse a model that does more to its logits than project and add a bias: log p would be wrong."""
         ids = torch.tensor([[self.codec.eos]], device=self.device)
         start = torch.tensor([[self.codec.prefix[0]]], device=self.device)
-        with self.tap.listening() as tap:
+        with self.tap.listening() as heard:
             expected = self.hf(input_ids=ids, decoder_input_ids=start, use_cache=False).logits[0]
-            found = self.logits(tap.hidden[0])
+            found = self.logits(heard.hidden[0])
         rounding = 4 * torch.finfo(expected.dtype).eps * float(expected.abs().max())
         if not torch.allclose(found, expected, rtol=1e-3, atol=max(1e-3, rounding)):
             raise ModelError(

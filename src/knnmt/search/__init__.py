@@ -5,6 +5,7 @@ from knnmt.search.config import IndexConfig
 from knnmt.search.engine import Engine
 from knnmt.search.engines import ENGINES
 from knnmt.search.exact import Exclude
+from knnmt.search.holding import machine_memory
 from knnmt.search.neighbours import Neighbours
 from knnmt.search.searcher import Searcher, describe_index
 
@@ -18,5 +19,6 @@ __all__ = [
     "build_index",
     "describe_index",
     "kept_kind",
+    "machine_memory",
     "needs_index",
 ]

@@ -13,6 +13,7 @@ import faiss
 
 from knnmt.datastore import Segment
 from knnmt.errors import StoreError
+from knnmt.out_of_memory import memory_errors
 from knnmt.progress import progress
 from knnmt.search.clustering import cluster
 from knnmt.search.config import MEND, IndexConfig
@@ -38,6 +39,7 @@ class IVF:
         self.rescore = rescore
 
     @classmethod
+    @memory_errors("open the store's index", also=", use --mapped")
     def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool = False) -> Self:
         path = directory / _layout(directory, config, in_memory)
         try:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from knnmt.corpus import Corpus, Pair, pair_hash
 from knnmt.datastore import Plan, Segment, StagedSegment, Store, StoredSentences, StoreWriter
+from knnmt.datastore.files import check_name
 from knnmt.datastore.segment import problems
 from knnmt.decoding import load_recorded, record_of
 from knnmt.errors import ModelError, StoreError
@@ -65,7 +66,7 @@ class _Block:
 
 def build_with_report(
     store: str | Path,
-    corpus: Sequence[str | Path],
+    corpus: Sequence[str | Path] | str | Path,
     model: str | TranslationModel | None = None,
     *,
     source_lang: str | None = None,
@@ -88,7 +89,7 @@ def build_with_report(
 
     Args:
         store: the store's directory
-        corpus: files; plain text in pairs, source first
+        corpus: files; plain text in pairs, source first; a single file needs no list
         model: directory, hub id or the bundled `de-en-small`; an existing store knows its own
         source_lang, target_lang: for multilingual models, as they spell them
         source_prefix: put before every source, for T5
@@ -104,6 +105,7 @@ def build_with_report(
     """
     needs_index((), frozenset(), index)  # a wrong name is told before anything runs
     path = Path(store)
+    check_name(path)
     exists = (path / "manifest.json").exists()
     if exists and not corpus:
         return BuildReport(_without_unfinished(path) if drop_unfinished else _reindexed(path, index))

@@ -91,8 +91,8 @@ class Evaluation:
 
 def evaluate(
     store: Store | str | Path,
-    corpus: Sequence[str | Path],
-    methods: Sequence[str] | None = None,
+    corpus: Sequence[str | Path] | str | Path,
+    methods: Sequence[str] | str | None = None,
     *,
     baseline: str | None = None,
     limit: int | None = None,
@@ -118,6 +118,7 @@ def evaluate(
         knnmt.evaluate("memory", ["test.de", "test.en"], methods=["base", "vanilla"])
     """
     store = Store.open(store)
+    methods = [methods] if isinstance(methods, str) else methods
     methods = list(methods) if methods else [BASE, *sorted(store.combiners)]
     baseline = baseline or methods[0]
     if baseline not in methods:
@@ -128,6 +129,7 @@ def evaluate(
     if asked:
         find_comet(comet_model)
     settings = replace(settings or Settings(), split=False)
+    settings.check_vocabulary(store.model.vocab_size)
     session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings, force=force)
     k = max((combiner.k for combiner in combiners.values() if combiner), default=1)
     top = max([1, *(combiner.top for combiner in combiners.values() if combiner)])

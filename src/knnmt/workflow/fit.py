@@ -20,6 +20,7 @@ from knnmt.workflow.fit_vanilla import tune_vanilla
 from knnmt.workflow.session import Session
 
 K = 8  # neighbours of trained methods
+LARGEST_K = 1024  # a search for more takes longer than the model
 # Keys that stand beside combiners' names in an evaluation's JSON, and what `knnmt use` takes for no choice.
 _TAKEN = (BASE, "baseline", "bleu", "chrf", AUTO)
 
@@ -64,7 +65,7 @@ class FitReport:
 
 def fit(
     store: Store | str | Path,
-    corpus: Sequence[str | Path] = (),
+    corpus: Sequence[str | Path] | str | Path = (),
     method: str = "robust",
     *,
     name: str | None = None,
@@ -120,6 +121,8 @@ def fit(
     exact = recipe.exact_perturbation and method == Robust.method
     if exact:
         check_projectable(store.model.key_layer)
+    if (networks.top or 0) > store.model.vocab_size:
+        raise MethodError(f"The model knows {store.model.vocab_size} tokens, but --top is {networks.top}; lower it.")
     top = 0 if method == Vanilla.method else make_combiner(method, max(ks), 1.0, networks, recipe.seed).top
     with suppress(StoreBusyError), StoreWriter(store.path, store.model):
         pass  # a store that cannot be written is reported now, not after the work
@@ -177,6 +180,8 @@ def _neighbours(store: Store, k: int | None, method: str) -> list[int]:
         k = K
     if k is not None and k > store.pairs:
         raise MethodError(f"K is {k}, but the store {store.path} holds only {store.pairs} pairs; lower --k.")
+    if k is not None and k > min(LARGEST_K, store.model.vocab_size):
+        raise MethodError(f"K is {k}, but at most {min(LARGEST_K, store.model.vocab_size)} are possible; lower --k.")
     return [k] if k is not None else [each for each in KS if each <= store.pairs] or [store.pairs]
 
 

@@ -53,7 +53,7 @@ class Networks:
 
     def leaving_out(self, method: str, parts: Iterable[str], recipe: Recipe) -> "tuple[Networks, Recipe]":
         """Networks and recipe without some parts of the method."""
-        parts = tuple(dict.fromkeys(parts))
+        parts = (parts,) if isinstance(parts, str) else tuple(dict.fromkeys(parts))
         known = (*PARTS, *TRAINING_PARTS)
         if unknown := [part for part in parts if part not in known]:
             raise MethodError(f"There is no part {unknown[0]} to leave out; choose among {', '.join(known)}.")

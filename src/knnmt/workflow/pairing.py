@@ -11,8 +11,9 @@ from knnmt.corpus import CorpusSummary, Pair, normalise
 from knnmt.errors import CorpusError
 from knnmt.model import TranslationModel
 
-# Standard deviations of a mean difference that count as sure (measured in docs/corpora.md).
+# Standard deviations of a mean difference (docs/corpora.md has what was measured).
 _WRONG_ORDER, _TOGETHER = -3.0, 4.0
+_FEW, _CLEAR = 8, 5.0  # so few pairs are enough where both are clear; otherwise the whole sample decides
 _FEWEST_IN_ORDER, _FEWEST_TOGETHER = 4, 12  # pairs, below which chance may look sure
 _SAME_TEXT = 0.8  # share of pairs with two equal sides that no translation has
 _LONGEST = 64  # tokens: a sentence says enough without its end
@@ -60,7 +61,9 @@ def _check(model: TranslationModel, name: str, pairs: Sequence[Pair]) -> None:
         return
     if np.mean([normalise(pair.source) == normalise(pair.target) for pair in pairs]) > _SAME_TEXT:
         raise CorpusError(f"Both sides of {name} are the same text: give translations, {_FORCE}.")
-    found = evidence(model, pairs)
+    found = evidence(model, pairs[:_FEW])
+    if min(found.order, found.together) < _CLEAR and len(pairs) > _FEW:
+        found = evidence(model, pairs)
     if found.order < _WRONG_ORDER:
         languages = model.codec.languages
         way = f"from {languages[0]} into {languages[1]}" if languages else "the other way"

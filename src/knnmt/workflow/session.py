@@ -29,7 +29,7 @@ class Session:
     def open(
         cls,
         store: Store | str | Path,
-        corpus: Sequence[str | Path],
+        corpus: Sequence[str | Path] | str | Path,
         *,
         limit: int | None = None,
         model: TranslationModel | str | None = None,

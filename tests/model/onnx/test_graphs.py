@@ -1,5 +1,6 @@
 """Exported graphs against the model they are of."""
 
+import errno
 import os
 import shutil
 import time
@@ -12,13 +13,14 @@ import onnx
 import pytest
 import torch
 from families import FAMILIES
+from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
 from sentences import SENTENCES
 from worlds import load
 
-from knnmt.errors import ModelError
+from knnmt.errors import ModelError, NotEnoughMemory
 from knnmt.model import TranslationModel, runners
 from knnmt.model.onnx import graphs
-from knnmt.model.onnx.export import GRAPHS, STEP, export
+from knnmt.model.onnx.export import GRAPHS, PASS, STEP, export
 from knnmt.model.onnx.graphs import GraphError, onnx_runner, verify
 from knnmt.model.onnx.quantise import quantise
 from knnmt.model.onnx.runner import OnnxRunner
@@ -133,6 +135,58 @@ def test_kept_graphs_are_compared_with_the_model_again(
     (home / STEP).write_bytes(b"no graph")
     verify(changed, onnx_runner(changed, "float32"), 1e-3)
     assert (home / STEP).stat().st_size > 1000, "it was made again"
+
+
+def test_graphs_that_others_use_are_never_deleted(
+    family_directory: Callable[[str], Path], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Damaged ones stay until new ones are there, and then leave all at once."""
+    model = load("marian", family_directory("marian"))
+    onnx_runner(model, "float32")
+    (home,) = cache.iterdir()
+    others = OnnxRunner(model, home, "float32")  # it opens graphs when it needs them
+    (home / PASS).write_bytes(b"no graph")
+    seen = []
+
+    def watched(model: TranslationModel, directory: Path) -> None:
+        seen.append(others.step)  # opened only now
+        export(model, directory)
+
+    monkeypatch.setattr(graphs, "export", watched)
+    verify(model, onnx_runner(model, "float32", "passes"), 1e-3, "passes")
+    assert len(seen) == 1
+    verify(model, others, 1e-3)
+    verify(model, OnnxRunner(model, home, "float32"), 1e-3, "passes")
+    assert list(cache.iterdir()) == [home], "nothing is left beside it"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory"),
+        RuntimeException(
+            "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Exception during initialization: bad allocation"
+        ),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_too_little_memory_says_nothing_of_the_graphs(
+    error: Exception, family_directory: Callable[[str], Path], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load("marian", family_directory("marian"))
+    onnx_runner(model, "float32")
+    before = {path: path.stat().st_ino for path in cache.rglob("*")}
+    for place in ("verify", "OnnxRunner"):
+        with monkeypatch.context() as patch:
+            patch.setattr(graphs, place, Mock(side_effect=error))
+            patch.setattr(graphs, "export", lambda *_: pytest.fail("exported again"))
+            for engine in ("auto", "onnx"):
+                with pytest.raises(NotEnoughMemory, match=r"not enough memory to run .* by onnx"):
+                    make_runner(model, engine)
+    assert {path: path.stat().st_ino for path in cache.rglob("*")} == before
+    assert make_runner(model).name == "onnx"
 
 
 def test_a_cache_that_another_has_put_something_in(family_directory: Callable[[str], Path], cache: Path) -> None:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 
 import torch
 
@@ -16,11 +17,16 @@ from knnmt.model.onnx.export import GRAPHS, export
 from knnmt.model.onnx.quantise import quantise
 from knnmt.model.onnx.runner import OnnxRunner
 from knnmt.model.runner import WORK, Decoder, TorchRunner
+from knnmt.model.sharing import lock_of
 from knnmt.model.translation_model import TranslationModel
+from knnmt.out_of_memory import is_out_of_memory
 
 FORMAT = 4  # raised when graphs change, so that old ones are not used
 _UNFINISHED, _LONG_AGO = ".writing-", 24 * 3600  # seconds
 _TOLERANCE = {"float32": 1e-3, "int8": 0.3}  # largest mean deviation of logits, in their standard deviations
+
+
+_MAKING = Lock()  # torch's exporter is for one thread at a time, and the second then finds what the first has made
 
 
 class GraphError(Exception):
@@ -29,11 +35,18 @@ class GraphError(Exception):
 
 def onnx_runner(model: TranslationModel, precision: str, work: str = "steps") -> OnnxRunner:
     """What runs the model, from the cache or exported now; compared with the model, for its work, in any case."""
+    with lock_of(model.hf), _MAKING:
+        return _kept_or_made(model, precision, work)
+
+
+def _kept_or_made(model: TranslationModel, precision: str, work: str) -> OnnxRunner:
     home = cache_directory() / f"{model.fingerprint}-{model.key_layer}-{precision}-{FORMAT}"
-    try:
-        return _opened(model, home, precision, (work,))
-    except Exception:  # not there, damaged, or of a model with the same fingerprint: it is made again
-        shutil.rmtree(home, ignore_errors=True)
+    if home.is_dir():
+        try:
+            return _opened(model, home, precision, (work,))
+        except Exception as error:  # damaged, or of another model with the same fingerprint: it is made again
+            if is_out_of_memory(error):
+                raise  # which says nothing of the graphs
     writable = _is_writable(home.parent)
     _sweep(home.parent)
     with tempfile.TemporaryDirectory(dir=home.parent if writable else None, prefix=_UNFINISHED) as scratch:
@@ -47,10 +60,18 @@ def onnx_runner(model: TranslationModel, precision: str, work: str = "steps") ->
         if not writable:
             return runner  # all of its graphs are open
         try:
-            made.rename(home)
+            _replace(home, made)
         except OSError:  # somebody else was quicker, or something else is there
             return runner
-    return OnnxRunner(model, home, precision)
+    return _opened(model, home, precision, (work,))  # again: somebody may have replaced it since
+
+
+def _replace(home: Path, made: Path) -> None:
+    """Put new graphs in the place of old ones, which go with the scratch directory; nobody finds them half deleted."""
+    if home.is_dir():
+        with suppress(FileNotFoundError):  # somebody else does the same
+            home.rename(made.with_name("old"))
+    made.rename(home)
 
 
 def _opened(model: TranslationModel, directory: Path, precision: str, work: Sequence[str]) -> OnnxRunner:
@@ -68,7 +89,7 @@ def _is_writable(directory: Path) -> bool:
     warnings.warn(
         f"{directory} cannot be written, so the model is exported anew each time; set KNNMT_CACHE to a directory that "
         "can.",
-        stacklevel=5,
+        stacklevel=6,
     )
     return False
 

@@ -1,0 +1,14 @@
+"""Commands that a message shows for copying."""
+
+import shlex
+from pathlib import Path
+
+
+def command(*words: object) -> str:
+    """A `knnmt` command as it is typed in a shell, whatever characters its paths have."""
+    return shlex.join(["knnmt", *map(_word, words)])
+
+
+def _word(word: object) -> str:
+    name = str(word)
+    return f"./{name}" if isinstance(word, Path) and name.startswith("-") else name
