@@ -88,7 +88,7 @@ def test_people_see_what_was_done(run: Run, world: Path, model_name: str) -> Non
     assert "warning: 1 sentence pairs are longer than the model takes and were left out." in built.err
     assert "warning: 1 lines have an empty side and were left out." in built.err
     assert "warning: 1 header line was left out." in built.err
-    assert f"next: knnmt fit {place} DEV" in built.err
+    assert f"next: knnmt fit '{place}' DEV" in built.err
     for side, language in enumerate(("de", "en")):
         text = Path(f"dev.{language}").read_text(encoding="utf-8") + SENTENCES[0][side]
         Path(f"leak.{language}").write_text(f"{text}\n", encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForSeq2SeqLM, GPT2Config, GPT2LMHeadModel
+from transformers import AutoModelForSeq2SeqLM, GPT2Config, GPT2LMHeadModel, MarianMTModel
 
 from knnmt.errors import ModelError, NotEnoughMemory
 from knnmt.model.loading import load_pretrained, resolve
@@ -68,6 +68,17 @@ def test_too_little_memory_is_no_wrong_name(
     monkeypatch.setattr(AutoModelForSeq2SeqLM, "from_pretrained", load)
     with pytest.raises(NotEnoughMemory, match="not enough memory to load the model"):
         load_pretrained(str(family_directory("marian")))
+
+
+def test_a_device_that_is_too_small_is_there(
+    monkeypatch: pytest.MonkeyPatch, family_directory: Callable[[str], Path]
+) -> None:
+    def full(*_: object) -> None:
+        raise RuntimeError("CUDA error: out of memory")
+
+    monkeypatch.setattr(MarianMTModel, "to", full)
+    with pytest.raises(NotEnoughMemory, match="not enough memory to hold the model on cuda"):
+        load_pretrained(str(family_directory("marian")), "cuda")
 
 
 def test_a_model_without_an_encoder(tmp_path: Path) -> None:

@@ -178,6 +178,7 @@ def test_several_parts_are_left_out(store: Store, model: TranslationModel, dev: 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        ({"without": "love"}, "no part love to leave out"),
         ({"without": ["love"]}, "no part love to leave out; choose among wp, dc, vector-perturbation"),
         ({"without": ["dc"], "method": "adaptive"}, "Only parts of robust can be left out, not of adaptive"),
         ({"without": ["decline"], "method": "vanilla"}, "Only parts of robust .* vanilla"),

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from knnmt.combiner.combination import Combination, Observation
 from knnmt.errors import MethodError
+from knnmt.out_of_memory import memory_errors
 
 CONFIG = "config.json"
 
@@ -62,6 +63,7 @@ class Combiner(ABC):
         return combiner
 
 
+@memory_errors("load the combiner")
 def read_config(directory: Path) -> dict[str, Any]:
     """The config.json of a saved combiner."""
     try:

@@ -7,7 +7,7 @@ from knnmt.model import check_names
 from knnmt.search import machine_memory
 
 GENERATE = "generate"
-LARGEST = {"beam": 1024, "batch_size": 1024, "n_best": 1024, "max_length": 65_536}  # beyond it nobody waits for the end
+LARGEST = {"beam": 1024, "batch_size": 1024, "n_best": 1024, "max_length": 65_536}  # memory grows with each
 _LARGEST_PENALTY = 10  # beyond it the powers of a length leave the range of floats
 
 

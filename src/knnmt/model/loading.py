@@ -78,9 +78,9 @@ def _moved(model: Any, device: str) -> Any:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         return model.to(device)
-    except torch.OutOfMemoryError as error:
-        raise ModelError(f"The model does not fit in the memory of {device}; use --device cpu.") from error
     except (RuntimeError, AssertionError) as error:  # a name torch does not know; CUDA that is not there
+        if is_out_of_memory(error):
+            raise not_enough_memory(f"hold the model on {device}", also=", use --device cpu") from error
         raise ModelError(f"There is no device {device} here; use auto, cpu, cuda or cuda:0.") from error
 
 
