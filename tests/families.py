@@ -4,13 +4,19 @@ Each is saved in the layout of the family's real checkpoints, so that ``AutoToke
 ``AutoModelForSeq2SeqLM`` load it offline. The tokenizers are trained on ``SENTENCES``. The weights are random and
 then learn for a moment from the first third of them: purely random weights, however wide, say the same few tokens
 over and over and never end a sentence, and a test of keys, neighbours or beams could not fail.
+
+They are drawn and trained in double precision and rounded at the end. In single precision Adam makes a whole step out
+of a gradient that is nothing but rounding, so that every processor would get a model of its own, with near-ties of its
+own; this way all get the same weights, to the last bit or nearly so.
 """
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import sacremoses
 import sentencepiece
@@ -43,6 +49,7 @@ from transformers import (
     T5ForConditionalGeneration,
     T5Tokenizer,
 )
+from transformers.models.fsmt import modeling_fsmt
 
 # What a user passes as --source-lang and --target-lang.
 LANGUAGES: dict[str, tuple[str | None, str | None]] = {
@@ -72,7 +79,7 @@ _Parts = tuple[PreTrainedTokenizerBase, PreTrainedModel, dict[str, Any]]
 def make_family(name: str, directory: Path) -> None:
     """Write tokenizer, model and generation config of the family to ``directory``."""
     directory.mkdir(parents=True, exist_ok=True)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _double_precision():
         torch.manual_seed(1)
         tokenizer, model, generation = _MAKERS[name](directory)
         model.generation_config = GenerationConfig(**generation)
@@ -83,7 +90,19 @@ def make_family(name: str, directory: Path) -> None:
         if hasattr(model, "final_logits_bias"):
             model.final_logits_bias.normal_()
         _learn(model, tokenizer)
-    model.save_pretrained(directory)
+    model.float().save_pretrained(directory)
+
+
+@contextmanager
+def _double_precision() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        # FSMT's own makes a tensor of single precision for the lowest number of double precision, which fails
+        with patch.object(modeling_fsmt, "fill_with_neg_inf", lambda t: torch.full_like(t, torch.finfo(t.dtype).min)):
+            yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def target_ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
@@ -158,8 +177,14 @@ def _make_fsmt(directory: Path, *, separate: bool) -> _Parts:
     )
     bpe = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
     bpe.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    # The trainer would number the letters that end words as they come out of a hash table, and pairs that are equally
+    # frequent are merged by number: named beforehand, they have the same numbers in every run.
+    endings = sorted({f"{word[-1]}</w>" for text in german + english for word in text.split()})
     trainer = trainers.BpeTrainer(
-        vocab_size=_PIECES, special_tokens=_FAIRSEQ_SPECIALS, end_of_word_suffix="</w>", show_progress=False
+        vocab_size=_PIECES,
+        special_tokens=_FAIRSEQ_SPECIALS + endings,
+        end_of_word_suffix="</w>",
+        show_progress=False,
     )
     bpe.train_from_iterator(german + english, trainer)
     merges = json.loads(bpe.to_str())["model"]["merges"]
