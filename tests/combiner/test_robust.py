@@ -154,6 +154,7 @@ def test_the_scale_is_divided_out_in_one_place() -> None:
     torch.testing.assert_close(one.temperature * 1000, other.temperature)
 
 
+@pytest.mark.to_the_bit
 @pytest.mark.parametrize(("part", "heeds"), [("wp", ("weights",)), ("dc", ("lam",)), ("wp dc", ())])
 def test_what_is_left_out_does_not_look_at_the_model(part: str, heeds: tuple[str, ...]) -> None:
     """Without WP λ is blind to every log p; without DC the neighbours' weights are."""

@@ -118,6 +118,7 @@ def test_robust_trusts_it_where_the_model_is_unsure() -> None:
     assert world.judge(ours)[0] < world.judge(theirs)[0] - 0.2
 
 
+@pytest.mark.to_the_bit
 def test_the_same_seed_gives_the_same_weights_to_the_bit() -> None:
     """The same code on the same shapes, and training has one thread whatever else there is."""
     world = make_world(sure=lambda coins: ~coins, right=lambda coins: coins)

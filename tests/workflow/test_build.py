@@ -144,6 +144,7 @@ def test_adding_to_a_store(tmp_path: Path, model: TranslationModel, write_corpus
     assert report.store.pairs == len(before) + report.pairs
 
 
+@pytest.mark.to_the_bit
 @pytest.mark.parametrize("adding", [False, True], ids=["first build", "adding"])
 @pytest.mark.parametrize("way", ["exception", "kill"])
 def test_a_killed_build_is_taken_up(

@@ -95,6 +95,7 @@ def test_what_is_loaded_is_what_was_trained(
     assert len(losses) == 3
 
 
+@pytest.mark.to_the_bit
 def test_the_seed_decides(store: Store, model: TranslationModel, dev: list[Path]) -> None:
     """And nothing else: the same code on the same shapes, so the losses are the same to the bit."""
     losses = [fit(store.path, dev, model=model, recipe=replace(QUICK, updates=20, seed=seed)).nll for seed in (1, 1, 2)]
@@ -102,6 +103,7 @@ def test_the_seed_decides(store: Store, model: TranslationModel, dev: list[Path]
     assert abs(losses[0] - losses[2]) > 10 * NLL
 
 
+@pytest.mark.to_the_bit
 def test_a_signature_tells_weights_apart(store: Store, model: TranslationModel, dev: list[Path]) -> None:
     """Two that were trained alike but for the seed have the same options and translate differently."""
 
