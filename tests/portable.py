@@ -89,18 +89,7 @@ def run(name: str, environment: Environment, plain: str, arguments: list[str]) -
     if environment and fingerprint_in(environment) == plain:
         return "left out: changes nothing on this machine", True
     begin = time.monotonic()
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-n",
-        "auto",
-        "--dist",
-        "worksteal",
-        "-p",
-        "no:cacheprovider",
-        *arguments,
-    ]
+    command = [sys.executable, "-m", "pytest", *WORKERS, *arguments]
     code = subprocess.run(command, env=clean(environment)).returncode
     return f"{'passed' if code == 0 else 'FAILED'} in {time.monotonic() - begin:.0f} s", code == 0
 
