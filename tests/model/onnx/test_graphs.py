@@ -29,8 +29,9 @@ from knnmt.model.runners import make_runner
 SOURCES = [source for source, _ in SENTENCES[:6]]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One of the test's own, for tests of what is kept; others use the one that all tests share."""
     monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
