@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 ESPRESSO := tests/data/espresso
 
-.PHONY: setup demo test bench bench-large clean
+.PHONY: setup demo test test-portable bench bench-large clean
 
 setup: $(STAMP)
 
@@ -23,7 +23,11 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 8 --dist worksteal
+
+# The tests as on other processors; arguments for pytest: make test-portable ONLY='tests/decoding -x'
+test-portable: setup
+	$(BIN)/python tests/portable.py $(ONLY)
 
 # Speed, on what anyone has: the bundled model and text, and random weights in the shape of opus-mt.
 bench: setup

@@ -14,6 +14,32 @@ from families import make_family
 
 from knnmt.workflow import pairing
 
+NOISE = os.environ.get("KNNMT_ROUNDING")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if NOISE:
+        skip = pytest.mark.skip(reason="with noise nothing is the same to the bit")
+        for item in items:
+            if item.get_closest_marker("to_the_bit"):
+                item.add_marker(skip)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def rounding_noise() -> None:
+    if NOISE:
+        import rounding
+
+        rounding.add_noise(float(NOISE))
+
+
+@pytest.fixture(autouse=True)
+def rounding_noise_of_its_own(request: pytest.FixtureRequest) -> None:
+    if NOISE:
+        import rounding
+
+        rounding.restart(request.node.nodeid)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def no_cache_of_mine(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from sentences import SENTENCES
+from tolerances import NLL
 
 from knnmt.datastore import Store
 
@@ -57,7 +58,7 @@ def test_fit(run_json: Callable[..., Any]) -> None:
         (place["k"], place["lambda"], place["temperature"]) for place in value["grid"]
     }
     assert len(value["bleu"]) == 2
-    assert min(place["nll"] for place in value["grid"]) <= value["nll"] + 1e-6
+    assert min(place["nll"] for place in value["grid"]) <= value["nll"] + NLL
     assert value["leaked"] == 0
     kept = {combiner["name"]: combiner for combiner in run_json("info", "store")["combiners"]}
     assert set(kept) == {"mine", "vanilla"}

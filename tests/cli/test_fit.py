@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sentences import SENTENCES
+from tolerances import NLL
 from worlds import interrupt_after
 
 from knnmt.datastore import Store
@@ -82,7 +83,7 @@ def test_json(fit_json: Callable[..., Any], method: str) -> None:
     training = value["training"]
     assert [update for update, _, _ in training["history"]] == [10, 20, 30]
     assert training["updates_made"] == 30
-    assert min(nll for _, nll, _ in training["history"]) == pytest.approx(value["nll"], abs=1e-4)
+    assert min(nll for _, nll, _ in training["history"]) == pytest.approx(value["nll"], abs=NLL)
 
 
 def test_the_default_method_is_robust(fit_json: Callable[..., Any], run: Run) -> None:

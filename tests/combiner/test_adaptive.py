@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tolerances import DOUBLE, SINGLE
 
 from knnmt.combiner import Adaptive, Observation, mix_logits, mixture_log_p
 from knnmt.errors import MethodError
@@ -71,21 +72,21 @@ def test_the_choices_mixed_by_hand(k: int, loud: float) -> None:
         mix_logits(mixed, log_p.logsumexp(1), seen.values, answer)
     for row in range(ROWS):
         lam, shares = naive(combiner, seen, row)
-        assert answer.lam[row].item() == pytest.approx(lam, rel=1e-9)
-        np.testing.assert_allclose(answer.lam[row] * answer.weights[row], shares, rtol=1e-9)
+        assert answer.lam[row].item() == pytest.approx(lam, rel=DOUBLE)
+        np.testing.assert_allclose(answer.lam[row] * answer.weights[row], shares, rtol=DOUBLE)
         if row != 4:
             assert 0 < lam < 1
-            assert answer.weights[row].sum().item() == pytest.approx(1, rel=1e-12)
+            assert answer.weights[row].sum().item() == pytest.approx(1, rel=DOUBLE)
         dense = (1 - lam) * log_p[row].exp().numpy()
         for value, share in zip(seen.values[row].tolist(), shares, strict=True):
             dense[value] += share
-        np.testing.assert_allclose(mixed[row].softmax(0), dense, rtol=1e-5)  # in float32
+        np.testing.assert_allclose(mixed[row].softmax(0), dense, rtol=SINGLE)  # in float32
         of_tokens = [
             mixture_log_p(answer, seen.values, torch.full((ROWS,), v), log_p[:, v])[row].exp().item()
             for v in range(VOCABULARY)
         ]
-        np.testing.assert_allclose(of_tokens, dense, rtol=1e-9)
-        assert sum(of_tokens) == pytest.approx(1, rel=1e-12)
+        np.testing.assert_allclose(of_tokens, dense, rtol=DOUBLE)
+        assert sum(of_tokens) == pytest.approx(1, rel=DOUBLE)
     assert answer.temperature.tolist() == [T] * ROWS
     assert not answer.c.any()
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tolerances import SHARE, SINGLE
 
 from knnmt.combiner import (
     NEVER,
@@ -59,7 +60,7 @@ def test_the_softmax_of_the_mixed_logits_is_the_mixture(
     expected = dense(logits.numpy(), values.numpy(), combination.weights.numpy(), combination.lam.numpy())
     mixed = logits.clone()
     mix_logits(mixed, logits.logsumexp(1), values, combination)
-    np.testing.assert_allclose(mixed.softmax(1).numpy(), expected, atol=1e-6)
+    np.testing.assert_allclose(mixed.softmax(1).numpy(), expected, atol=SHARE)
     changed = (mixed != logits).nonzero()
     assert {(row, column) for row, column in changed.tolist()} <= {
         (row, int(values[row, k])) for row in range(ROWS) for k in range(K)
@@ -72,7 +73,7 @@ def test_one_tokens_log_p_under_the_mixture(world: tuple[torch.Tensor, torch.Ten
     for token in range(VOCABULARY):
         tokens = torch.full((ROWS,), token)
         found = mixture_log_p(combination, values, tokens, logits.log_softmax(1)[:, token])
-        np.testing.assert_allclose(found.numpy(), np.log(expected[:, token]), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found.numpy(), np.log(expected[:, token]), rtol=SINGLE, atol=SHARE)
 
 
 def test_at_lambda_zero_nothing_changes_and_at_one_nothing_breaks(
@@ -85,7 +86,7 @@ def test_at_lambda_zero_nothing_changes_and_at_one_nothing_breaks(
         mix_logits(mixed, logits.logsumexp(1), values, at)
         assert torch.isfinite(mixed).all()
         expected = dense(logits.numpy(), values.numpy(), at.weights.numpy(), at.lam.numpy())
-        np.testing.assert_allclose(mixed.softmax(1).numpy(), expected, atol=2e-6)
+        np.testing.assert_allclose(mixed.softmax(1).numpy(), expected, atol=SHARE)
         if lam == 0:
             assert torch.equal(mixed, logits)
 
@@ -95,8 +96,8 @@ def test_banned_tokens_of_the_model_stay_finite_in_the_mixture() -> None:
     values = torch.tensor([[1, 2]])
     mix_logits(logits, logits.logsumexp(1), values, answer(torch.tensor([[0.5, 0.5]]), torch.tensor([0.4])))
     p = logits.softmax(1)[0]
-    assert p[1].item() == pytest.approx(0.2, abs=1e-6)
-    assert p.sum().item() == pytest.approx(1, abs=1e-6)
+    assert p[1].item() == pytest.approx(0.2, abs=SHARE)
+    assert p.sum().item() == pytest.approx(1, abs=SHARE)
 
 
 def test_equal_tokens_add_up() -> None:
@@ -122,8 +123,8 @@ def test_vanilla_agrees_with_the_equation() -> None:
     answer = Vanilla(K, 0.6, 120.0).combine(seen)
     shifted = distances.astype(np.float32).astype(np.float64)
     expected = np.exp(-(shifted - shifted.min(1, keepdims=True)) / 120)
-    np.testing.assert_allclose(answer.weights.numpy(), expected / expected.sum(1, keepdims=True), rtol=1e-4)
-    assert answer.lam.tolist() == pytest.approx([0.6] * ROWS)
+    np.testing.assert_allclose(answer.weights.numpy(), expected / expected.sum(1, keepdims=True), rtol=SINGLE)
+    assert answer.lam.tolist() == pytest.approx([0.6] * ROWS, abs=SHARE)
     log_p = logits.log_softmax(1)
     torch.testing.assert_close(seen.log_p_values, log_p.gather(1, torch.from_numpy(values)))
     torch.testing.assert_close(seen.log_p_top, log_p.sort(1, descending=True).values[:, :4])
@@ -136,7 +137,7 @@ def test_missing_neighbours_have_no_say() -> None:
     seen = observe(neighbours(distances, values), logits, logits.logsumexp(1))
     answer = Vanilla(3, 0.5, 1.0).combine(seen)
     assert answer.weights[0, 2] == 0
-    assert answer.weights[0].sum().item() == pytest.approx(1)
+    assert answer.weights[0].sum().item() == pytest.approx(1, abs=SHARE)
     assert answer.weights[1].tolist() == [0, 0, 0]
     assert answer.lam.tolist() == [0.5, 0.0]
     mixed = logits.clone()
@@ -150,7 +151,7 @@ def test_a_missing_neighbours_value_does_not_hide_a_real_one() -> None:
     logits = torch.zeros(1, VOCABULARY)
     seen = observe(neighbours(np.array([[1.0, np.inf]]), np.array([[0, 0]])), logits, logits.logsumexp(1))
     mix_logits(logits, torch.full((1,), np.log(VOCABULARY)), seen.values, Vanilla(2, 0.5, 1.0).combine(seen))
-    assert logits.softmax(1)[0, 0].item() == pytest.approx(0.5 + 0.5 / VOCABULARY, abs=1e-6)
+    assert logits.softmax(1)[0, 0].item() == pytest.approx(0.5 + 0.5 / VOCABULARY, abs=SHARE)
 
 
 def test_the_mixture_sums_to_one_however_it_is_computed(
@@ -166,8 +167,8 @@ def test_the_mixture_sums_to_one_however_it_is_computed(
             [mixture_log_p(at, values, torch.full((ROWS,), token), log_p[:, token]) for token in range(VOCABULARY)], 1
         )
         assert torch.isfinite(by_token).all()
-        np.testing.assert_allclose(by_token.exp().sum(1), 1, atol=1e-5)
-        np.testing.assert_allclose(by_token.exp(), mixed.softmax(1), atol=2e-6)
+        np.testing.assert_allclose(by_token.exp().sum(1), 1, atol=SHARE)
+        np.testing.assert_allclose(by_token.exp(), mixed.softmax(1), atol=SHARE)
 
 
 def test_log_shares_are_finite_at_both_ends() -> None:
@@ -178,8 +179,8 @@ def test_log_shares_are_finite_at_both_ends() -> None:
     assert torch.isfinite(log_rest).all()
     torch.testing.assert_close(log_lam.exp() + log_rest.exp(), torch.ones(8))
     expected = 1 / (1 + np.exp(-log_odds[1:6].double().numpy()))
-    np.testing.assert_allclose(log_lam[1:6], np.log(expected), rtol=1e-4)
-    np.testing.assert_allclose(log_rest[1:6], np.log1p(-expected), rtol=1e-4, atol=1e-12)
+    np.testing.assert_allclose(log_lam[1:6], np.log(expected), rtol=SINGLE)
+    np.testing.assert_allclose(log_rest[1:6], np.log1p(-expected), rtol=SINGLE, atol=1e-12)
     assert log_rest[6:].exp().tolist() == pytest.approx([1e-6, 1e-6], rel=0.05)
 
 

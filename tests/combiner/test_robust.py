@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tolerances import DOUBLE, SINGLE
 
 from knnmt.combiner import PRESETS, Observation, Robust, mix_logits, mixture_log_p
 from knnmt.errors import MethodError
@@ -118,13 +119,13 @@ def test_the_equations(k: int, options: dict[str, Any]) -> None:
         )
     expected = list(equations(combiner, seen, log_p))
     there = seen.exists.numpy()
-    np.testing.assert_allclose(answer.temperature, [row.t for row in expected], rtol=1e-10)
-    np.testing.assert_allclose(answer.c.numpy()[there], np.array([row.c for row in expected])[there], atol=1e-12)
-    np.testing.assert_allclose(answer.lam, [row.lam for row in expected], rtol=1e-10)
-    np.testing.assert_allclose(answer.weights, [row.weights for row in expected], rtol=1e-10)
-    np.testing.assert_allclose(by_token.exp(), [row.p for row in expected], rtol=1e-9)
-    np.testing.assert_allclose(mixed.softmax(1), [row.p for row in expected], rtol=1e-5)  # in float32
-    np.testing.assert_allclose(by_token.exp().sum(1), 1, rtol=1e-12)
+    np.testing.assert_allclose(answer.temperature, [row.t for row in expected], rtol=DOUBLE)
+    np.testing.assert_allclose(answer.c.numpy()[there], np.array([row.c for row in expected])[there], atol=DOUBLE)
+    np.testing.assert_allclose(answer.lam, [row.lam for row in expected], rtol=DOUBLE)
+    np.testing.assert_allclose(answer.weights, [row.weights for row in expected], rtol=DOUBLE)
+    np.testing.assert_allclose(by_token.exp(), [row.p for row in expected], rtol=DOUBLE)
+    np.testing.assert_allclose(mixed.softmax(1), [row.p for row in expected], rtol=SINGLE)  # in float32
+    np.testing.assert_allclose(by_token.exp().sum(1), 1, rtol=DOUBLE)
     with_neighbours = answer.lam[there.any(1)]
     assert ((with_neighbours > 0) & (with_neighbours < 1)).all()
     assert with_neighbours.std() > 1e-4, "the rows differ"
@@ -136,9 +137,9 @@ def test_single_precision_is_near(temperature: str) -> None:
     seen, log_p = world(8, 8, torch.float32)
     answer = combiner.combine(seen)
     expected = list(equations(combiner, seen, log_p))
-    np.testing.assert_allclose(answer.weights.detach(), [row.weights for row in expected], rtol=1e-4)
-    np.testing.assert_allclose(answer.lam.detach(), [row.lam for row in expected], rtol=1e-4)
-    np.testing.assert_allclose(answer.temperature.detach(), [row.t for row in expected], rtol=1e-4)
+    np.testing.assert_allclose(answer.weights.detach(), [row.weights for row in expected], rtol=SINGLE)
+    np.testing.assert_allclose(answer.lam.detach(), [row.lam for row in expected], rtol=SINGLE)
+    np.testing.assert_allclose(answer.temperature.detach(), [row.t for row in expected], rtol=SINGLE)
     assert answer.lam.dtype == answer.weights.dtype == torch.float32
 
 
@@ -153,6 +154,7 @@ def test_the_scale_is_divided_out_in_one_place() -> None:
     torch.testing.assert_close(one.temperature * 1000, other.temperature)
 
 
+@pytest.mark.to_the_bit
 @pytest.mark.parametrize(("part", "heeds"), [("wp", ("weights",)), ("dc", ("lam",)), ("wp dc", ())])
 def test_what_is_left_out_does_not_look_at_the_model(part: str, heeds: tuple[str, ...]) -> None:
     """Without WP λ is blind to every log p; without DC the neighbours' weights are."""

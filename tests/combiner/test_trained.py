@@ -38,6 +38,7 @@ def answers(combiner: Combiner) -> list[torch.Tensor]:
     return [answer.log_weights, answer.log_odds, answer.temperature, answer.c]
 
 
+@pytest.mark.to_the_bit
 @pytest.mark.parametrize("name", COMBINERS)
 def test_saved_and_loaded_it_answers_the_same(name: str, tmp_path: Path) -> None:
     """Options and weights come from the files: the seed of loading is another than that of saving."""

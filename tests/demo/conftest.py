@@ -2,15 +2,19 @@
 
 import hashlib
 import random
+import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import polib
 import pytest
 from sentences import SENTENCES
+from worlds import load
 
 from knnmt.demo import text
 from knnmt.demo.wheels import Wheel
+from knnmt.model import make_runner
 
 GUESS = "nur geraten"
 
@@ -45,8 +49,18 @@ def sentences(count: int, seed: int) -> list[tuple[str, str]]:
     return list(pairs.items())
 
 
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory, family_directory: Callable[[str], Path]) -> Path:
+    """A cache that holds the graphs of the model that most of these tests use, and nothing else."""
+    cache = tmp_path_factory.mktemp("exported")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KNNMT_CACHE", str(cache))
+        make_runner(load("marian", family_directory("marian")), "onnx", "int8", "passes")
+    return cache
+
+
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Wheel, ...]:
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exported: Path) -> tuple[Wheel, ...]:
     """Two wheels where pip looks for them, and a cache without them."""
     directory = tmp_path / "index"
     directory.mkdir()
@@ -60,7 +74,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Wheel, ...]:
     ]
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(directory))
-    monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("KNNMT_CACHE", str(shutil.copytree(exported, tmp_path / "knnmt-cache")))
     monkeypatch.setattr(text, "_FEWEST", 50)
     return (
         make_wheel(directory, "tickets", {"de": sentences(90, 1) + unfit + twins, "ja": [("Yes", "はい")]}),

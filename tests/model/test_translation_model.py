@@ -9,6 +9,7 @@ import pytest
 import torch
 from families import FAMILIES, LANGUAGES
 from sentences import SENTENCES
+from tolerances import LOG_P, STATES
 
 from knnmt.model import KEY_LAYERS, TranslationModel
 
@@ -65,8 +66,8 @@ def test_states_and_log_p_agree_with_the_plain_model(family: str, load: Callable
         rows = slice(start, start + len(target))
         logits, hidden = one_by_one(model, source, target)
         expected = torch.log_softmax(logits.double(), 1)[range(len(target)), target]
-        torch.testing.assert_close(states.keys[rows], hidden, rtol=1e-3, atol=1e-4)
-        torch.testing.assert_close(log_p[rows].double(), expected, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(states.keys[rows], hidden, **STATES)
+        torch.testing.assert_close(log_p[rows].double(), expected, rtol=0, atol=LOG_P)
         assert states.tokens[rows].tolist() == target
         start += len(target)
     assert start == len(states.keys) == len(log_p)
@@ -88,7 +89,7 @@ def test_a_key_does_not_depend_on_later_tokens(
         # the key of position `keep` is the first that sees the first changed token only as what it must predict
         one = before.keys[starts[0][i] : starts[0][i] + keep + 1]
         two = after.keys[starts[1][i] : starts[1][i] + keep + 1]
-        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(one, two, **STATES)
     assert before.keys.std() > 0.01
     assert not torch.allclose(before.keys[0], before.keys[1], atol=1e-2)
 
@@ -129,7 +130,7 @@ def test_decoding_sees_the_keys_that_building_stores(
     target = output[0, len(prefix) :].tolist()
     stored = model.teacher_forced([source], [target]).keys
     assert len(target) > 3
-    torch.testing.assert_close(torch.stack(seen)[len(prefix) - 1 :], stored, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(torch.stack(seen)[len(prefix) - 1 :], stored, **STATES)
 
 
 def test_ffn_input_is_another_key_of_the_same_size(family: str, load: Callable[..., TranslationModel]) -> None:
@@ -138,8 +139,8 @@ def test_ffn_input_is_another_key_of_the_same_size(family: str, load: Callable[.
     one, two = output.teacher_forced(sources, targets), ffn.teacher_forced(sources, targets)
     assert one.keys.shape == two.keys.shape == (sum(map(len, targets)), output.dim)
     assert not torch.allclose(one.keys, two.keys, atol=1e-2)
-    torch.testing.assert_close(one.hidden, two.hidden)
-    torch.testing.assert_close(output.log_p(one), ffn.log_p(two))
+    torch.testing.assert_close(one.hidden, two.hidden, **STATES)
+    torch.testing.assert_close(output.log_p(one), ffn.log_p(two), rtol=0, atol=LOG_P)
 
 
 def test_ffn_input_is_what_enters_the_last_feed_forward(load: Callable[..., TranslationModel]) -> None:
@@ -151,7 +152,7 @@ def test_ffn_input_is_what_enters_the_last_feed_forward(load: Callable[..., Tran
     with torch.inference_mode():
         fed = last.fc2(last.activation_fn(last.fc1(states.keys)))
         expected = last.final_layer_norm(states.keys + fed)
-    torch.testing.assert_close(states.hidden, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(states.hidden, expected, **STATES)
 
 
 def test_batches_hold_every_sentence_once(load: Callable[..., TranslationModel]) -> None:
@@ -164,7 +165,7 @@ def test_batches_hold_every_sentence_once(load: Callable[..., TranslationModel])
         begin = 0
         for sentence, length in zip(states.sentences, states.lengths, strict=True):
             expected = whole.keys[starts[sentence] : starts[sentence] + length]
-            torch.testing.assert_close(states.keys[begin : begin + length], expected, rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(states.keys[begin : begin + length], expected, **STATES)
             begin += length
             seen.append(int(sentence))
     assert sorted(seen) == list(range(len(PAIRS)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tolerances import SUM_OF_SQUARES
 
 
 @dataclass
@@ -102,6 +103,23 @@ def naive(store: MemoryStore, queries: Any, k: int, leave_out: Callable[[int, in
     return found, distances
 
 
+def assert_nearest(
+    store: MemoryStore, queries: Any, found: Any, leave_out: Callable[[int, int], bool] | None = None
+) -> None:
+    """The ids are those of sorting everything; pairs that rounding cannot tell apart may have changed places."""
+    ids = store.column("ids")
+    place = {pair: number for number, pair in enumerate(ids.tolist())}
+    keys = store.column("keys").astype(np.float64)
+    expected, distances = naive(store, queries, found.shape[1], leave_out)
+    assert ((found < 0) == (expected < 0)).all()
+    for row, query in enumerate(np.asarray(queries, dtype=np.float64)):
+        pairs = [pair for pair in found[row].tolist() if pair >= 0]
+        assert len(set(pairs)) == len(pairs)
+        assert leave_out is None or not any(leave_out(row, pair) for pair in pairs)
+        theirs = ((keys[[place[pair] for pair in pairs]] - query) ** 2).sum(1)
+        np.testing.assert_allclose(theirs, distances[row, : len(pairs)], rtol=SUM_OF_SQUARES)
+
+
 @pytest.fixture(scope="session")
 def toolbox() -> SimpleNamespace:
     """Test modules are imported apart from each other and see no siblings."""
@@ -111,6 +129,7 @@ def toolbox() -> SimpleNamespace:
         clustered=clustered,
         make_segment=make_segment,
         naive=naive,
+        assert_nearest=assert_nearest,
     )
 
 

@@ -81,4 +81,4 @@ def test_a_second_engine_is_one_class_and_one_line(small_store, toolbox, tmp_pat
     build_index(small_store.segments, tmp_path / "index", "backwards")
     store = toolbox.MemoryStore(small_store.segments, tmp_path / "index")
     queries = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)
-    assert (Searcher(store).search(queries, 5).ids == toolbox.naive(store, queries, 5)[0]).all()
+    toolbox.assert_nearest(store, queries, Searcher(store).search(queries, 5).ids)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tolerances import SUM_OF_SQUARES
 
 from knnmt.search import distance
 from knnmt.search.distance import closest, squared_distances
@@ -19,7 +20,7 @@ def test_distances_are_those_of_double_precision(small_store, monkeypatch, at_on
     expected[3, 4] = expected[8, 0] = np.inf
     found = squared_distances(Pairs(small_store.segments), queries, ids)
     assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=SUM_OF_SQUARES)
 
 
 def test_far_from_the_origin_no_digit_is_lost(toolbox):

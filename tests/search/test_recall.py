@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tolerances import SUM_OF_SQUARES
 
 from knnmt.search.pairs import Pairs
 from knnmt.search.recall import RecallTest
@@ -29,7 +30,7 @@ def test_queries_are_stored_keys_chosen_by_seed(small_store, test):
 
 
 def test_exact_list_has_no_pair_of_the_own_sentence(test, truth):
-    np.testing.assert_allclose(test.exact, truth[1][:, :32], rtol=1e-6)
+    np.testing.assert_allclose(test.exact, truth[1][:, :32], rtol=SUM_OF_SQUARES)
     assert test.exact[:, 0].min() > 0  # the query itself is in its own sentence
 
 
@@ -48,7 +49,7 @@ def test_recall_is_the_share_that_was_found(small_store, test, truth):
 def test_own_sentence_does_not_take_room_among_the_candidates(small_store, toolbox, test, truth):
     everything = toolbox.naive(small_store, test.queries, 300)[0]
     ranked = test.rank(everything)
-    np.testing.assert_allclose(ranked, truth[1], rtol=1e-6)
+    np.testing.assert_allclose(ranked, truth[1], rtol=SUM_OF_SQUARES)
     assert test.recall(ranked, 16, 1) == 1
 
 

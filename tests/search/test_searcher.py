@@ -3,6 +3,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tolerances import SUM_OF_SQUARES
 
 from knnmt.corpus import Pair
 from knnmt.datastore import ModelRecord, Store, StoreWriter
@@ -16,9 +17,10 @@ def random_queries(rows, dim, seed=0):
 
 
 def agree(store, toolbox, found, queries, k, leave_out=None):
-    ids, distances = toolbox.naive(store, queries, k, leave_out)
-    assert found.ids.tolist() == ids.tolist()
-    np.testing.assert_allclose(found.distances, distances, rtol=1e-5)
+    ids = found.ids
+    assert ids.shape == (len(queries), k)
+    toolbox.assert_nearest(store, queries, ids, leave_out)
+    np.testing.assert_allclose(found.distances, toolbox.naive(store, queries, k, leave_out)[1], rtol=SUM_OF_SQUARES)
     assert (found.values == np.where(ids < 0, 0, store.values(ids))).all()
     assert (found.log_confidence == store.log_confidence(ids)).all()
     assert [array.dtype for array in (found.ids, found.distances, found.values, found.log_confidence)] == [
@@ -82,7 +84,7 @@ def test_index_finds_nearly_all_and_rescores_exactly(large_store, toolbox):
     hits = sum(len(set(a) & set(b)) for a, b in zip(found.ids.tolist(), ids.tolist(), strict=True))
     assert hits / ids.size >= 0.93
     keys = Pairs(large_store.segments).keys(found.ids.reshape(-1)).reshape(40, 16, 32).astype(np.float64)
-    np.testing.assert_allclose(found.distances, ((keys - queries[:, None]) ** 2).sum(2), rtol=1e-5)
+    np.testing.assert_allclose(found.distances, ((keys - queries[:, None]) ** 2).sum(2), rtol=SUM_OF_SQUARES)
     assert (np.diff(found.distances, axis=1) >= 0).all()
     assert (found.values == large_store.values(found.ids)).all()
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sentences import SENTENCES
+from tolerances import DISTANCE, LOG_P, NLL, SINGLE
 from torch import Tensor
 from worlds import load
 
@@ -105,14 +106,14 @@ def check_neighbours(features: Features, loops: Loops) -> list[int]:
         assert len(allowed) < len(loops.keys)
         for row, query in zip(range(rows.start, rows.stop), queries, strict=True):
             nearest = np.sort(((loops.keys[allowed] - query) ** 2).sum(1))[:K]
-            np.testing.assert_allclose(seen.distances[row].numpy(), nearest, rtol=1e-4, atol=1e-3)
+            np.testing.assert_allclose(seen.distances[row].numpy(), nearest, **DISTANCE)
             places = [loops.place[pair] for pair in features.ids[row].tolist()]  # of equally near ones any will do
             assert len(set(places)) == K
             assert set(places) <= set(allowed.tolist())
             assert seen.values[row].tolist() == loops.values[places].tolist()
             np.testing.assert_array_equal(seen.log_confidence[row], loops.confidence[places])
             distances = ((loops.keys[places] - query) ** 2).sum(1)
-            np.testing.assert_allclose(seen.distances[row].numpy(), distances, rtol=1e-4, atol=1e-3)
+            np.testing.assert_allclose(seen.distances[row].numpy(), distances, **DISTANCE)
         assert torch.isfinite(seen.distances[rows]).all()
     assert start == len(features)
     return found
@@ -151,11 +152,11 @@ def check_columns(features: Features, model: TranslationModel) -> None:
     assert features.queries is not None
     for row in range(len(features)):
         log_p = model.logits(features.queries[row][None])[0].double().log_softmax(0)
-        assert features.log_p[row].item() == pytest.approx(log_p[features.tokens[row]].item(), abs=1e-4)
-        assert features.log_p_sum[row].item() == pytest.approx(log_p.sum().item(), rel=1e-4)
-        np.testing.assert_allclose(features.observation.log_p_top[row], log_p.topk(TOP).values, atol=1e-4)
+        assert features.log_p[row].item() == pytest.approx(log_p[features.tokens[row]].item(), abs=LOG_P)
+        assert features.log_p_sum[row].item() == pytest.approx(log_p.sum().item(), rel=SINGLE)
+        np.testing.assert_allclose(features.observation.log_p_top[row], log_p.topk(TOP).values, atol=LOG_P)
         of_values = log_p[features.observation.values[row]]
-        np.testing.assert_allclose(features.observation.log_p_values[row], of_values, atol=1e-4)
+        np.testing.assert_allclose(features.observation.log_p_values[row], of_values, atol=LOG_P)
 
 
 def test_keys_that_the_output_does_not_know_take_the_texts_through_the_model(
@@ -166,7 +167,7 @@ def test_keys_that_the_output_does_not_know_take_the_texts_through_the_model(
     store = make(tmp_path / "store", model)
     features = collect_stored(model, Searcher(store), 10_000, K, TOP, keep_queries=True)
     assert len(check_neighbours(features, Loops(store))) == store.sentences
-    assert features.base_nll == pytest.approx(-np.concatenate([s.confidence for s in store.segments]).mean(), abs=1e-3)
+    assert features.base_nll == pytest.approx(-np.concatenate([s.confidence for s in store.segments]).mean(), abs=NLL)
 
 
 @pytest.mark.parametrize("layer", ["output", "ffn_input"])

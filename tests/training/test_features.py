@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 from sentences import SENTENCES
+from tolerances import DISTANCE, LOG_P, NLL, SHARE
 from worlds import load, make_store
 
 from knnmt.combiner import Vanilla
 from knnmt.corpus import Pair
 from knnmt.model import TranslationModel
 from knnmt.search import Searcher
-from knnmt.training import collect_features
+from knnmt.training import Features, collect_features
 
 K = 5
 DEV = [Pair(source, target, "dev", i) for i, (source, target) in enumerate(SENTENCES[:10])]
@@ -26,33 +27,42 @@ def test_features_agree_with_loops(family: str, tmp_path: Path, family_directory
     features = collect_features(model, Searcher(store), DEV, K, top=3)
     keys = np.concatenate([segment.keys for segment in store.segments]).astype(np.float64)
     stored = np.concatenate([segment.values for segment in store.segments])
-    rows = sorted(_naive(model, keys, stored), key=lambda row: row[0])
-    order = np.argsort(features.log_p.numpy(), kind="stable")
-    assert len(features) == len(rows)
+    sentences = _naive(model, keys, stored)
+    rows = [row for target in _targets(features) for row in sentences[target]]
+    assert len(features) == len(rows) == sum(map(len, sentences.values()))
     found = 0
     total = 0.0
-    for index, (log_p, token, distances, values, mixed) in zip(order, rows, strict=True):
-        assert features.log_p[index].item() == pytest.approx(log_p, abs=1e-3)
+    for index, (log_p, token, distances, values, mixed) in enumerate(rows):
+        assert features.log_p[index].item() == pytest.approx(log_p, abs=LOG_P)
         assert features.tokens[index].item() == token
-        np.testing.assert_allclose(features.observation.distances[index], distances, rtol=1e-3, atol=1e-2)
+        np.testing.assert_allclose(features.observation.distances[index], distances, **DISTANCE)
         assert features.observation.values[index].tolist() == values
         found += token in values
         total += mixed
     assert features.gold_in_k(K) == pytest.approx(found / len(rows))
-    assert features.base_nll == pytest.approx(-np.mean([row[0] for row in rows]), abs=1e-4)
+    assert features.base_nll == pytest.approx(-np.mean([row[0] for row in rows]), abs=NLL)
     nll, lam = features.judge(Vanilla(K, 0.4, 7.0))
-    assert nll == pytest.approx(total / len(rows), abs=1e-3)
-    assert lam == pytest.approx(0.4)
+    assert nll == pytest.approx(total / len(rows), abs=NLL)
+    assert lam == pytest.approx(0.4, abs=SHARE)
     assert 0 < features.gold_in_k(K) < 1
     assert features.skipped == 0
+
+
+def _targets(features: Features) -> list[tuple[int, ...]]:
+    """The sentences of the features, in their order."""
+    ends = np.cumsum(features.lengths)
+    tokens = features.tokens.tolist()
+    return [tuple(tokens[end - length : end]) for end, length in zip(ends, features.lengths, strict=True)]
 
 
 @torch.inference_mode()
 def _naive(
     model: TranslationModel, keys: np.ndarray, stored: np.ndarray
-) -> list[tuple[float, int, np.ndarray, list[int], float]]:
-    rows = []
+) -> dict[tuple[int, ...], list[tuple[float, int, np.ndarray, list[int], float]]]:
+    """What is expected at each position, by the sentence's target."""
+    sentences = {}
     for pair in DEV:
+        rows = []
         source = model.codec.encode_sources([pair.source])[0]
         target = model.codec.encode_targets([pair.target])[0]
         states = model.teacher_forced([source], [target])
@@ -68,7 +78,8 @@ def _naive(
             p_knn = sum(w for w, v in zip(weights, stored[nearest], strict=True) if v == token)
             mixed = -np.log(0.4 * p_knn + 0.6 * p[token])
             rows.append((float(np.log(p[token])), token, distances[nearest], stored[nearest].tolist(), mixed))
-    return rows
+        sentences[tuple(target)] = rows
+    return sentences
 
 
 def test_over_long_pairs_are_left_out_and_counted(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tolerances import DOUBLE, SHARE
 from torch import Tensor
 
 from knnmt.combiner import (
@@ -91,7 +92,7 @@ def test_the_loss_is_that_of_the_whole_distribution(name: str, smoothing: float)
         combiner.network.double()
         answer = combiner.combine(seen)
     found = loss_of(answer, seen, log_p, tokens, smoothing)
-    np.testing.assert_allclose(found.detach(), dense_loss(answer, seen, log_p, tokens, smoothing), rtol=1e-9)
+    np.testing.assert_allclose(found.detach(), dense_loss(answer, seen, log_p, tokens, smoothing), rtol=DOUBLE)
     has_gold = ((seen.values == tokens[:, None]) & seen.exists).any(1)
     assert has_gold.any()
     assert not has_gold.all()
@@ -215,9 +216,9 @@ def test_nothing_breaks(name: str, case: str) -> None:
         assert not torch.isnan(mixed).any()
         assert torch.isfinite(mixed[torch.isfinite(logits)]).all()
         assert torch.isfinite(by_token).all()
-        torch.testing.assert_close(by_token.exp().sum(0), torch.ones(ROWS), rtol=0, atol=1e-5)
+        torch.testing.assert_close(by_token.exp().sum(0), torch.ones(ROWS), rtol=0, atol=SHARE)
         rounding = 2e-7 * logits.max().item()  # of a large logit
-        torch.testing.assert_close(mixed.softmax(1).T, by_token.exp(), rtol=0, atol=1e-5 + rounding)
+        torch.testing.assert_close(mixed.softmax(1).T, by_token.exp(), rtol=0, atol=SHARE + rounding)
 
 
 @pytest.mark.parametrize("case", ["at no distance", "all equally far", "far away", "some missing", "none found"])

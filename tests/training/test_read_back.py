@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sentences import SENTENCES
+from tolerances import LOG_P, STORED_LOG_P, SUM_OF_SQUARES
 from torch import Tensor
 from worlds import load, make_store
 
@@ -66,12 +67,12 @@ def test_without_noise_it_gives_what_is_stored(world: World) -> None:
     batch, at = shuffled(world)
     noise = world.read_back(0.0)
     distances, log_p = noise.on_keys(batch, at)
-    torch.testing.assert_close(distances, batch.seen.distances[at], rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(log_p, batch.seen.log_confidence[at], rtol=0, atol=0.006)
+    torch.testing.assert_close(distances, batch.seen.distances[at], rtol=SUM_OF_SQUARES, atol=SUM_OF_SQUARES)
+    torch.testing.assert_close(log_p, batch.seen.log_confidence[at], rtol=0, atol=STORED_LOG_P)
     assert batch.seen.log_confidence[at].std() > 1, "pairs differ in confidence"
     distances, log_p = noise.on_queries(batch, at)
     assert distances.tolist() == [0] * len(at)
-    torch.testing.assert_close(log_p, batch.log_p[at], rtol=0, atol=1e-4)
+    torch.testing.assert_close(log_p, batch.log_p[at], rtol=0, atol=LOG_P)
 
 
 def test_the_noise_of_the_recipe_hardly_changes_what_the_model_thinks(world: World) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tolerances import NLL
 from torch import Tensor
 from worlds import interrupt_after
 
@@ -89,7 +90,7 @@ def test_a_memory_that_is_always_right_is_trusted(make: Callable[[], Trained]) -
     nll, lam = world.judge(combiner)
     assert lam > 0.9
     assert nll < world.base_nll / 5
-    assert (training.best.nll, training.best.mean_lambda) == (nll, lam)
+    assert (training.best.nll, training.best.mean_lambda) == pytest.approx((nll, lam), abs=NLL)
 
 
 @pytest.mark.parametrize("make", [robust, adaptive])
@@ -117,7 +118,9 @@ def test_robust_trusts_it_where_the_model_is_unsure() -> None:
     assert world.judge(ours)[0] < world.judge(theirs)[0] - 0.2
 
 
+@pytest.mark.to_the_bit
 def test_the_same_seed_gives_the_same_weights_to_the_bit() -> None:
+    """The same code on the same shapes, and training has one thread whatever else there is."""
     world = make_world(sure=lambda coins: ~coins, right=lambda coins: coins)
 
     def run(first: int, recipe: Recipe, noise: int = 1) -> tuple[dict[str, Tensor], Any]:
@@ -201,7 +204,7 @@ def test_ctrl_c_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch, after: in
     assert training.interrupted
     assert training.updates == after
     assert [each.update for each in training.history] == validated
-    assert world.judge(combiner)[0] == training.best.nll
+    assert world.judge(combiner)[0] == pytest.approx(training.best.nll, abs=NLL)
 
 
 def test_ctrl_c_after_the_best_goes_back_to_it(

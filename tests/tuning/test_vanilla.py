@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tolerances import NLL, SHARE
 
 from knnmt.combiner import Observation
 from knnmt.training import Features
@@ -37,10 +38,10 @@ def test_every_place_of_the_grid_agrees_with_loops() -> None:
     grid = likelihood_grid(world, [2, 8], lambdas=[0.2, 0.7], temperatures=[50.0, 300.0])
     assert len(grid) == 8
     for point in grid:
-        assert point.nll == pytest.approx(naive(world, point), abs=1e-5)
+        assert point.nll == pytest.approx(naive(world, point), abs=NLL)
         nll, lam = world.judge(point.combiner())
-        assert nll == pytest.approx(point.nll, abs=1e-5)
-        assert lam == pytest.approx(point.lam)
+        assert nll == pytest.approx(point.nll, abs=NLL)
+        assert lam == pytest.approx(point.lam, abs=SHARE)
     assert [point.nll for point in grid] == sorted(point.nll for point in grid)
 
 

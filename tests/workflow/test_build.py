@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from sentences import SENTENCES
+from tolerances import INT8_LOG_P, INT8_STATES, LOG_P, STORED
 
 from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Store, StoreWriter, verify_files
@@ -75,7 +76,12 @@ def identity(store: Store) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("engine", "precision", "near"), [("torch", "auto", 1), ("onnx", "float32", 1), ("onnx", "int8", 100)]
+    ("engine", "precision", "near", "near_log_p"),
+    [
+        ("torch", "auto", STORED, LOG_P),
+        ("onnx", "float32", STORED, LOG_P),
+        ("onnx", "int8", INT8_STATES, INT8_LOG_P),
+    ],
 )
 @torch.inference_mode()
 def test_a_build_gives_what_sentence_by_sentence_gives(
@@ -85,7 +91,8 @@ def test_a_build_gives_what_sentence_by_sentence_gives(
     monkeypatch: pytest.MonkeyPatch,
     engine: str,
     precision: str,
-    near: float,
+    near: dict[str, float],
+    near_log_p: float,
 ) -> None:
     lines = [*SENTENCES[:7], TOO_LONG, EMPTY, *SENTENCES[7:20], (" ", " "), *SENTENCES[20:30], TOO_LONG]
     paths = write_corpus(lines)
@@ -109,11 +116,9 @@ def test_a_build_gives_what_sentence_by_sentence_gives(
         )
         log_p = output.logits[0].double().log_softmax(1)
         rows = slice(row, row + len(tokens))
-        np.testing.assert_allclose(
-            segment.keys[rows], output.decoder_hidden_states[-1][0], rtol=2e-3 * near, atol=2e-3 * near
-        )
+        np.testing.assert_allclose(segment.keys[rows], output.decoder_hidden_states[-1][0], **near)
         assert segment.values[rows].tolist() == tokens
-        np.testing.assert_allclose(segment.confidence[rows], log_p[range(len(tokens)), tokens], atol=1e-4 * near**2)
+        np.testing.assert_allclose(segment.confidence[rows], log_p[range(len(tokens)), tokens], atol=near_log_p)
         assert segment.sentence[rows].tolist() == [sentence] * len(tokens)
         assert segment.position[rows].tolist() == list(range(len(tokens)))
         for place in report.store.provenance((segment.number << 32) + np.arange(rows.start, rows.stop)):
@@ -155,6 +160,7 @@ def test_the_same_corpus_again_adds_nothing(
     assert doubled.store.pairs == 2 * first.store.pairs
 
 
+@pytest.mark.to_the_bit
 @pytest.mark.parametrize("adding", [False, True], ids=["first build", "adding"])
 @pytest.mark.parametrize("way", ["exception", "kill"])
 def test_a_killed_build_is_taken_up(
@@ -188,6 +194,7 @@ def test_a_killed_build_is_taken_up(
     counts = count_sentences(monkeypatch)
     report = build_with_report(tmp_path / "store", paths, model)
     assert sum(counts) == whole.sentences - finished < whole.sentences, "finished blocks do not go through again"
+    # checksums of keys and all: blocks are the same, so the model has the same batches
     assert report.store.manifest.segments == whole.store.manifest.segments
     assert report.resumed > 0
     figures = [(r.pairs, r.sentences, r.too_long, r.left_out, r.known) for r in (whole, report)]

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
+import torch
 from sentences import SENTENCES
+from tolerances import NLL, SHARE
 
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator
@@ -52,7 +54,9 @@ def test_the_form_that_programs_rely_on(fitted: Store, model: TranslationModel, 
     curve = vanilla["lambda_by_confidence"]
     assert [point["confidence"] for point in curve if point["retrieved"]][-1] == [0.8, 1.0]
     means = [point["mean_lambda"] for point in curve if point["positions"]]
-    assert means == pytest.approx([vanilla["mean_lambda"]] * len(means)), "λ of vanilla is the same everywhere"
+    assert means == pytest.approx([vanilla["mean_lambda"]] * len(means), abs=SHARE), (
+        "λ of vanilla is the same everywhere"
+    )
     significance = value["significance"]
     assert significance.pop("baseline") == "base"
     assert set(significance) == {"vanilla", "wide"}
@@ -74,14 +78,16 @@ def test_a_store_is_used_at_the_precision_it_was_made_with(
     precision = "int8" if asked == "auto" else asked
     assert f"engine:onnx-{precision}" in run.signature
     nll = {name: nll_of(model.run_by(make_runner(model, "onnx", name, "passes"))) for name in ("float32", "int8")}
-    assert run.nll == pytest.approx(nll[precision], abs=1e-5)
-    assert abs(nll["float32"] - nll["int8"]) > 1e-4, "the two can be told apart"
+    apart = abs(nll["float32"] - nll["int8"])
+    assert apart > 1e-5, "the two can be told apart"
+    assert run.nll == pytest.approx(nll[precision], abs=apart / 100)
 
 
 def nll_of(model: TranslationModel) -> float:
+    """In batches of the same shapes as those of `evaluate`: in eight bits rounding moves an NLL as far as precision."""
     sources, targets = zip(*UNSEEN, strict=True)
-    states = model.teacher_forced(model.codec.encode_sources(sources), model.codec.encode_targets(targets))
-    return -float(model.log_p(states).mean())
+    batches = model.batches(model.codec.encode_sources(sources), model.codec.encode_targets(targets))
+    return -float(torch.cat([model.log_p(states) for states in batches]).mean())
 
 
 def test_scores_and_leaks(fitted: Store, model: TranslationModel, write_corpus: WriteCorpus) -> None:
@@ -111,8 +117,8 @@ def test_what_is_judged_is_searched_as_in_translating(
     result = evaluate(fitted, write_corpus(UNSEEN), ["base", "vanilla"], settings=settings, model=model)
     base, vanilla = result.runs["base"], result.runs["vanilla"]
     assert vanilla.translations == base.translations
-    assert vanilla.nll == pytest.approx(base.nll)
-    assert vanilla.mean_lambda == pytest.approx(0)
+    assert vanilla.nll == pytest.approx(base.nll, abs=NLL)
+    assert vanilla.mean_lambda == pytest.approx(0, abs=SHARE)
     assert vanilla.gold_in_k == 0
     assert "split:no" in vanilla.signature
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from sentences import SENTENCES
+from tolerances import NLL, SHARE
 from worlds import make_store
 
 from knnmt.combiner import METHODS, Combiner, Vanilla, load_combiner
@@ -40,9 +41,9 @@ def test_likelihood_chooses_the_best_of_the_grid(store: Store, model: Translatio
     best = min(places, key=places.__getitem__)
     assert report.combiner.options() == dict(zip(("k", "lambda", "temperature"), best, strict=True))
     assert places[best] < sorted(places.values())[len(places) // 2] - 0.05, "the places differ"
-    assert report.nll == pytest.approx(places[best], abs=1e-5)
+    assert report.nll == pytest.approx(places[best], abs=NLL)
     assert report.nll < report.base_nll
-    assert report.mean_lambda == pytest.approx(best[1])
+    assert report.mean_lambda == pytest.approx(best[1], abs=SHARE)
     assert report.bleu == []
     assert report.leaked == 0
     assert fit(store, dev, "vanilla", model=model, decode_best=0, k=8).combiner.k == 8

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sentences import SENTENCES
+from tolerances import DISTANCE, NLL, TRUST
 from worlds import interrupt_after, load, make_store
 
 from knnmt.combiner import Adaptive, Robust, Trained, Vanilla, load_combiner
@@ -61,9 +62,8 @@ def test_what_is_kept(store: Store, model: TranslationModel, dev: list[Path], me
     assert training.items() >= json.loads(json.dumps(recipe.to_json())).items()
     assert (training["updates_made"], training["interrupted"]) == (60, False)
     assert [update for update, _, _ in training["history"]] == [20, 40, 60]
-    best = min(training["history"], key=lambda validation: validation[1])
-    assert training["best_update"] == best[0]
-    assert best[1] == pytest.approx(report.nll, abs=1e-4)
+    losses = {update: nll for update, nll, _ in training["history"]}  # rounded, so that several may be the least
+    assert losses[training["best_update"]] == min(losses.values()) == pytest.approx(report.nll, abs=NLL)
     assert report.training is not None
     assert [each.update for each in report.training.history] == [20, 40, 60]
     alphas = [each.alpha for each in report.training.history]
@@ -88,18 +88,22 @@ def test_what_is_loaded_is_what_was_trained(
         assert combiner.k == int(name.removeprefix("of-"))
         assert combiner.options() == report.combiner.options()
         nll, lam = features.judge(combiner)
-        assert nll == pytest.approx(combiner.record["nll"], abs=1e-5)
-        assert lam == pytest.approx(report.mean_lambda, abs=1e-5)
+        assert nll == pytest.approx(combiner.record["nll"], abs=NLL)
+        assert lam == pytest.approx(report.mean_lambda, abs=TRUST)
         assert report.gold_in_k == pytest.approx(features.gold_in_k(combiner.k))
         losses.add(round(nll, 4))
     assert len(losses) == 3
 
 
+@pytest.mark.to_the_bit
 def test_the_seed_decides(store: Store, model: TranslationModel, dev: list[Path]) -> None:
+    """And nothing else: the same code on the same shapes, so the losses are the same to the bit."""
     losses = [fit(store.path, dev, model=model, recipe=replace(QUICK, updates=20, seed=seed)).nll for seed in (1, 1, 2)]
-    assert losses[0] == losses[1] != losses[2]
+    assert losses[0] == losses[1]
+    assert abs(losses[0] - losses[2]) > 10 * NLL
 
 
+@pytest.mark.to_the_bit
 def test_a_signature_tells_weights_apart(store: Store, model: TranslationModel, dev: list[Path]) -> None:
     """Two that were trained alike but for the seed have the same options and translate differently."""
 
@@ -234,7 +238,7 @@ def test_the_scale_of_distances(store: Store, model: TranslationModel, dev: list
     """The median nearest becomes 10, the range the recipe was made for, unless a scale is given."""
     report = fit(store.path, dev, method, model=model, recipe=ONE)
     nearest = features_of(store, model, 1, 0).observation.distances[:, 0].numpy()
-    assert report.median_nearest == pytest.approx(np.sort(nearest)[(len(nearest) - 1) // 2])
+    assert report.median_nearest == pytest.approx(np.sort(nearest)[(len(nearest) - 1) // 2], rel=DISTANCE["rtol"])
     assert report.combiner.options()["scale"] == pytest.approx(report.median_nearest / 10)
     given = fit(store.path, dev, method, model=model, recipe=ONE, networks=Networks(scale=3.5))
     assert given.combiner.options()["scale"] == 3.5
@@ -251,17 +255,18 @@ def test_the_temperature_of_adaptive(store: Store, model: TranslationModel, dev:
     features = features_of(store, model, 4, 0)
     choices = [share * features.median_nearest for share in (0.1, 0.2, 0.5, 1.0, 2.0)]
     losses = {t: min(features.judge(Vanilla(4, lam, t))[0] for lam in LAMBDAS) for t in choices}
-    assert len(set(losses.values())) == 5
-    assert temperature() == pytest.approx(min(losses, key=losses.__getitem__))
+    best, second = sorted(losses.values())[:2]
+    assert second - best > 10 * NLL, "rounding does not decide"
+    assert temperature() == pytest.approx(min(losses, key=losses.__getitem__), rel=DISTANCE["rtol"])
     assert temperature(Networks(temperature=42.0)) == 42.0
     fit(store.path, dev, "vanilla", name="aaa", k=2, model=model, decode_best=0, limit=2)
     only = load_combiner(Store.open(store.path), "aaa")
     assert isinstance(only, Vanilla)
-    assert only.temperature not in choices
+    assert only.temperature not in [pytest.approx(choice, rel=0.01) for choice in choices]
     assert temperature() == only.temperature, "a vanilla of any name"
     named = fit(store.path, dev, "vanilla", k=16, model=model, decode_best=0).combiner
     assert isinstance(named, Vanilla)
-    assert named.temperature != only.temperature
+    assert named.temperature != pytest.approx(only.temperature, rel=0.01)
     assert temperature() == named.temperature, "the one called vanilla first"
 
 
@@ -283,8 +288,8 @@ def test_the_memory_trains_itself(
     assert (combiner.record["dev"], combiner.record["dev_pairs"], combiner.record["sentences"]) == (None, None, 20)
     features = collect_stored(model, Searcher(store), 20, combiner.k, combiner.top, seed=3)
     assert len(features) == combiner.record["dev_tokens"]
-    assert features.judge(combiner)[0] == pytest.approx(report.nll, abs=1e-5)
-    assert report.base_nll == pytest.approx(features.base_nll)
+    assert features.judge(combiner)[0] == pytest.approx(report.nll, abs=NLL)
+    assert report.base_nll == pytest.approx(features.base_nll, abs=NLL)
     assert features.observation.distances.min() > 0.01, "no sentence found itself"
 
 
@@ -333,7 +338,7 @@ def test_ctrl_c_keeps_a_combiner(
     assert combiner is not None
     assert combiner.record["training"]["interrupted"] is True
     assert combiner.record["training"]["updates_made"] == after
-    assert features_of(store, model, 8, 8).judge(combiner)[0] == pytest.approx(report.nll, abs=1e-5)
+    assert features_of(store, model, 8, 8).judge(combiner)[0] == pytest.approx(report.nll, abs=NLL)
 
 
 @pytest.mark.parametrize("with_dev", [True, False], ids=["dev", "self-trained"])

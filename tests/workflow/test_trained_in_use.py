@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from sentences import SENTENCES
+from tolerances import NLL, SHARE, TRUST
 
 from knnmt.combiner import Robust, default_of, load_combiner, observe
 from knnmt.corpus import Pair
@@ -53,14 +54,14 @@ def test_decoding_uses_robust_and_explains_what_it_did(fitted: Store, model: Tra
             answer = combiner.combine(observe(found, logits, logits.logsumexp(1), combiner.top))
         assert len(tokens) == len(states.tokens)
         for row, token in enumerate(tokens):
-            assert token["lambda"] == pytest.approx(answer.lam[row].item(), rel=1e-4)
-            assert token["temperature"] == pytest.approx(answer.temperature[row].item(), rel=1e-4)
-            assert [each["c"] for each in token["neighbours"]] == pytest.approx(answer.c[row].tolist(), abs=1e-4)
+            assert token["lambda"] == pytest.approx(answer.lam[row].item(), rel=TRUST)
+            assert token["temperature"] == pytest.approx(answer.temperature[row].item(), rel=TRUST)
+            assert [each["c"] for each in token["neighbours"]] == pytest.approx(answer.c[row].tolist(), abs=TRUST)
             assert [each["weight"] for each in token["neighbours"]] == pytest.approx(
-                answer.weights[row].tolist(), abs=1e-4
+                answer.weights[row].tolist(), abs=TRUST
             )
             lam = token["lambda"]
-            assert token["p"] == pytest.approx(lam * token["p_knn"] + (1 - lam) * token["p_nmt"], abs=1e-4)
+            assert token["p"] == pytest.approx(lam * token["p_knn"] + (1 - lam) * token["p_nmt"], abs=SHARE)
             lambdas.add(round(lam, 3))
             temperatures.add(round(token["temperature"], 3))
             constants |= {round(each["c"], 3) for each in token["neighbours"]}
@@ -83,7 +84,7 @@ def test_evaluate_asks_each_with_its_own_neighbours(
             continue
         features = collect_features(model, Searcher(fitted), pairs, combiner.k, combiner.top)
         nll, lam = features.judge(combiner)
-        assert run.nll == pytest.approx(nll, abs=1e-5)
-        assert run.mean_lambda == pytest.approx(lam, abs=1e-5)
+        assert run.nll == pytest.approx(nll, abs=NLL)
+        assert run.mean_lambda == pytest.approx(lam, abs=TRUST)
         assert run.gold_in_k == pytest.approx(features.gold_in_k(combiner.k))
     assert len({round(run.nll, 4) for run in result.runs.values()}) == 5

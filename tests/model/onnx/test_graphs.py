@@ -15,6 +15,7 @@ import torch
 from families import FAMILIES
 from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
 from sentences import SENTENCES
+from tolerances import LOG_P, STATES
 from worlds import load
 
 from knnmt.errors import ModelError, NotEnoughMemory
@@ -30,8 +31,9 @@ from knnmt.model.runners import make_runner
 SOURCES = [source for source, _ in SENTENCES[:6]]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One of the test's own, for tests of what is kept; others use the one that all tests share."""
     monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -67,7 +69,7 @@ def test_every_step_is_the_models(family: str, key_layer: str, family_directory:
         ours = walk(onnx_runner(model, "float32").start(sources), model, beam=3)
         theirs = walk(TorchRunner(model).start(sources), model, beam=3)
     for found, expected in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(found, expected, atol=2e-4, rtol=1e-3)
+        np.testing.assert_allclose(found, expected, **STATES)
 
 
 @pytest.mark.parametrize("key_layer", ["output", "ffn_input"])
@@ -78,9 +80,9 @@ def test_whole_targets_are_the_models(family: str, key_layer: str, family_direct
     targets = model.codec.encode_targets([target for _, target in SENTENCES])
     onnx = model.run_by(make_runner(model, "onnx", "float32", "passes"))
     found, expected = onnx.teacher_forced(sources, targets), model.teacher_forced(sources, targets)
-    np.testing.assert_allclose(found.keys, expected.keys, atol=2e-4, rtol=1e-3)
-    np.testing.assert_allclose(found.hidden, expected.hidden, atol=2e-4, rtol=1e-3)
-    np.testing.assert_allclose(onnx.log_p(found), model.log_p(expected), atol=1e-3)
+    np.testing.assert_allclose(found.keys, expected.keys, **STATES)
+    np.testing.assert_allclose(found.hidden, expected.hidden, **STATES)
+    np.testing.assert_allclose(onnx.log_p(found), model.log_p(expected), atol=LOG_P)
 
 
 @pytest.mark.parametrize("family", ["marian", "nllb", "t5"])
@@ -130,7 +132,7 @@ def test_kept_graphs_are_compared_with_the_model_again(
     step = onnx_runner(changed, "float32").start([[5, 6, 0]]).step(torch.tensor([[7]]))
     with torch.inference_mode():
         expected = TorchRunner(changed).start([[5, 6, 0]]).step(torch.tensor([[7]]))
-    np.testing.assert_allclose(step.logits, expected.logits, atol=1e-3)
+    np.testing.assert_allclose(step.logits, expected.logits, atol=LOG_P)
     (home,) = cache.iterdir()
     (home / STEP).write_bytes(b"no graph")
     verify(changed, onnx_runner(changed, "float32"), 1e-3)
@@ -244,7 +246,7 @@ def test_as_many_rows_as_before_but_of_other_sentences(name: str, family_directo
         alone = TorchRunner(model).start(sources[1:])
         alone.step(torch.tensor([list(model.codec.prefix)]))
         expected = alone.step(torch.tensor([[9]])).logits
-    np.testing.assert_allclose(found, expected.expand(2, -1), atol=1e-4)
+    np.testing.assert_allclose(found, expected.expand(2, -1), atol=LOG_P)
 
 
 def test_what_cannot_be_exported_is_run_by_torch(

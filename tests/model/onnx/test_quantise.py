@@ -77,12 +77,13 @@ def test_it_is_the_arithmetic_it_says(inside: int, kind: str, tmp_path: Path) ->
     expected = slowly(states, weight)
     # a product may lie on the edge between two numbers
     np.testing.assert_allclose(first, expected, rtol=1e-3, atol=2e-2 * abs(expected).max() / 127)
-    np.testing.assert_array_equal(first, second[:, ::-1])
+    np.testing.assert_array_equal(first, second[:, ::-1])  # exact: whole numbers, each multiplied twice
     exact = states @ weight
     assert abs(first - exact).mean() <= 0.02 * abs(exact).mean()
 
 
 def test_a_row_does_not_depend_on_the_others(tmp_path: Path) -> None:
+    """To the bit: sums are of whole numbers, in any order."""
     rng = np.random.default_rng(6)
     path = graph(tmp_path / "graph.onnx", rng.normal(size=(32, OUT)).astype(np.float32))
     quantise(path)
