@@ -23,6 +23,7 @@ from knnmt.decoding import load_model
 from knnmt.model import TranslationModel, make_runner
 from knnmt.search import Searcher
 from knnmt.search.exact import nearest
+from knnmt.search.keys import key_blocks
 from knnmt.training import collect_features
 
 K = 8
@@ -65,7 +66,7 @@ def main() -> None:
         keys, best = states(model, pairs)
         if precision == "float32":
             exact_keys, exact_best = keys, best
-            exact = nearest(searcher.pairs.blocks(1 << 15), keys.numpy(), K)
+            exact = nearest(key_blocks(searcher.entries, 1 << 15), keys.numpy(), K)
         features = collect_features(model, searcher, pairs, combiner.k, combiner.top)
         rows.append(
             {

@@ -27,14 +27,14 @@ from machine import machine
 from synthetic import Block, write_store
 
 from knnmt.corpus import Pair
-from knnmt.datastore import ModelRecord, Store
+from knnmt.datastore import Entries, ModelRecord, Store
 from knnmt.search import Searcher
 from knnmt.search.clustering import cluster
 from knnmt.search.distance import closest
 from knnmt.search.exact import prefer_blas
 from knnmt.search.flat import Flat
+from knnmt.search.keys import float32, key_blocks
 from knnmt.search.operating_point import CHOSEN_DEPTH, OperatingPoint, choose, recall_at_depths
-from knnmt.search.pairs import Pairs
 from knnmt.search.parameters import BLOCK_NUMBERS, RECALL_AIM, RECALL_DEPTHS, RECALL_QUERIES, RESCORES, SEED, list_count
 from knnmt.search.recall import RecallTest
 from knnmt.search.threads import one_thread
@@ -102,7 +102,7 @@ def description(kind: str, lists: int, dim: int) -> str:
     return f"IVF{lists}{'_HNSW32' if kind.startswith('HNSW') else ''},{codes}"
 
 
-def make_index(kind: str, pairs: Pairs, centres: Any) -> Any:
+def make_index(kind: str, pairs: Entries, centres: Any) -> Any:
     """An index over given list centres, filled."""
     prefer_blas(pairs.dim)
     index = faiss.index_factory(pairs.dim, description(kind, len(centres), pairs.dim))
@@ -110,8 +110,8 @@ def make_index(kind: str, pairs: Pairs, centres: Any) -> Any:
     if kind.startswith("PQ"):
         index.pq.cp.niter = 10  # 25 take minutes and find no more
     sample = np.random.default_rng(SEED).choice(len(pairs), min(len(pairs), 20_000), replace=False)
-    index.train(pairs.keys(pairs.ids(np.sort(sample))))
-    for ids, keys in pairs.blocks(BLOCK_NUMBERS // pairs.dim):
+    index.train(float32(pairs.keys(pairs.ids(np.sort(sample)))))
+    for ids, keys in key_blocks(pairs, BLOCK_NUMBERS // pairs.dim):
         index.add_with_ids(keys, ids)
     return index
 
@@ -151,7 +151,7 @@ def inverted(kind: str, centres: Any, test: RecallTest, probes: int | None) -> C
     return Contender(kind, lambda queries: find(queries, K * point.rescore, point.probes), point, size, seconds)
 
 
-def exact(pairs: Pairs) -> Contender:
+def exact(pairs: Entries) -> Contender:
     """Every key is looked at."""
     started = time.process_time()
     engine = Flat(pairs)
@@ -159,7 +159,7 @@ def exact(pairs: Pairs) -> Contender:
     return Contender("Flat", lambda queries: engine.candidates(queries, K), point, 0, time.process_time() - started)
 
 
-def measure(pairs: Pairs, contenders: Sequence[Contender], queries: Any, repeats: int) -> dict[str, dict[int, float]]:
+def measure(pairs: Entries, contenders: Sequence[Contender], queries: Any, repeats: int) -> dict[str, dict[int, float]]:
     """CPU-ms a search for each kind and batch size, the kinds in turn; the median of the repeats."""
     times: dict[str, dict[int, list[float]]] = {each.kind: {rows: [] for rows in BATCHES} for each in contenders}
     for repeat in range(repeats + 1):
@@ -177,7 +177,7 @@ def measure(pairs: Pairs, contenders: Sequence[Contender], queries: Any, repeats
 
 def compare(keys: Keys, kinds: Sequence[str], repeats: int, lists: int | None) -> list[dict[str, Any]]:
     """A row of the table for each kind."""
-    pairs = Pairs([keys])
+    pairs = Entries([keys])
     started = time.process_time()
     centres = cluster(pairs, lists or list_count(len(pairs), pairs.dim))
     clustering = time.process_time() - started
@@ -192,7 +192,7 @@ def compare(keys: Keys, kinds: Sequence[str], repeats: int, lists: int | None) -
             probes = probes or contenders[-1].point.probes
     chosen = np.random.default_rng(SEED + 1).choice(len(pairs), RECALL_QUERIES, replace=False)
     with one_thread():
-        times = measure(pairs, contenders, pairs.keys(pairs.ids(chosen)), repeats)
+        times = measure(pairs, contenders, float32(pairs.keys(pairs.ids(chosen))), repeats)
     return [
         {
             "pairs": len(pairs),

@@ -22,6 +22,7 @@ from knnmt.datastore import Store
 from knnmt.search import Searcher
 from knnmt.search.distance import closest
 from knnmt.search.ivf import IVF
+from knnmt.search.keys import float32
 from knnmt.search.parameters import SEED
 
 K = 8
@@ -43,7 +44,7 @@ def parts(searcher: Searcher, layout: str, queries: Any) -> dict[str, Any]:
     for batch in queries:
         timed("lists", lambda batch=batch: engine.index.quantizer.search(batch, engine.probes))
         found = timed("lists and codes", lambda batch=batch: engine.candidates(batch, K))
-        timed("exact distances", lambda batch=batch, found=found: closest(searcher.pairs, batch, found, K))
+        timed("exact distances", lambda batch=batch, found=found: closest(searcher.entries, batch, found, K))
     medians = {part: statistics.median(measured[1:]) for part, measured in times.items()}
     both = medians.pop("lists and codes")
     return {"index": layout, "rows": queries.shape[1], **medians, "codes": both - medians["lists"]}
@@ -60,9 +61,9 @@ def main() -> None:
     searchers = {"mapped": Searcher(store, in_memory=False), "in memory": Searcher(store, in_memory=True)}
     results = []
     for rows in options.rows:
-        pairs = searchers["mapped"].pairs
+        pairs = store.entries
         chosen = np.random.default_rng(SEED).choice(len(pairs), REPEATS * rows)
-        queries = pairs.keys(pairs.ids(chosen)).reshape(REPEATS, rows, pairs.dim)
+        queries = float32(pairs.keys(pairs.ids(chosen))).reshape(REPEATS, rows, pairs.dim)
         for searcher in searchers.values():  # what is mapped is read from the disk now, and not while it is measured
             searcher.search(queries.reshape(-1, pairs.dim), K)
         results += [parts(searcher, layout, queries) for layout, searcher in searchers.items()]

@@ -37,7 +37,7 @@ def assert_holds(store: Store, expected: dict[int, tuple[Any, int, float, Proven
     assert store.pairs == len(expected)
     ids = np.array(list(expected), dtype=np.int64)
     np.random.default_rng(0).shuffle(ids)
-    keys, values, confidence = store.keys(ids), store.values(ids), store.log_confidence(ids)
+    keys, values, confidence = store.entries.keys(ids), store.entries.values(ids), store.entries.log_confidence(ids)
     assert (keys.dtype, values.dtype, confidence.dtype) == (np.float16, np.int32, np.float32)
     for row, (pair, provenance) in enumerate(zip(ids.tolist(), store.provenance(ids), strict=True)):
         key, value, log_p, source = expected[pair]
@@ -79,7 +79,7 @@ def test_ids_of_any_shape_and_missing_ones(
     ids = np.random.default_rng(1).choice(list(expected), size=(4, 3, 2))
     ids[0, 0, 0] = ids[3, 2, 1] = ids[1, 1, 0] = -1
     before = ids.copy()
-    keys, values, confidence = store.keys(ids), store.values(ids), store.log_confidence(ids)
+    keys, values, confidence = store.entries.keys(ids), store.entries.values(ids), store.entries.log_confidence(ids)
     assert (ids == before).all()
     assert keys.shape == (4, 3, 2, scenario.DIM)
     assert values.shape == confidence.shape == (4, 3, 2)
@@ -89,8 +89,8 @@ def test_ids_of_any_shape_and_missing_ones(
         assert keys[place].tolist() == key.tolist()
         assert values[place] == value
         assert confidence[place] == log_p
-    assert store.keys(np.empty((0, 3), np.int64)).shape == (0, 3, scenario.DIM)
-    assert (store.values(np.full((2, 2), -1)) == -1).all()
+    assert store.entries.keys(np.empty((0, 3), np.int64)).shape == (0, 3, scenario.DIM)
+    assert (store.entries.values(np.full((2, 2), -1)) == -1).all()
 
 
 @pytest.mark.parametrize("segments", [1, 2])
@@ -101,7 +101,7 @@ def test_unknown_ids(
     beyond = (1 << 32) + len(store.segments[0])
     for pair in (0, 5, beyond, (1 << 32) - 1, 3 << 32):
         with pytest.raises(IndexError):
-            store.values(np.array([1 << 32, pair]))
+            store.entries.values(np.array([1 << 32, pair]))
         with pytest.raises(IndexError):
             store.provenance(np.array([1 << 32, pair]))
 

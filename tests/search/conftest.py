@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from tolerances import SUM_OF_SQUARES
 
+from knnmt.datastore import Entries
+
 
 @dataclass
 class MemorySegment:
@@ -57,17 +59,9 @@ class MemoryStore:
     def column(self, name: str) -> Any:
         return np.concatenate([getattr(segment, name) for segment in self.segments])
 
-    def values(self, ids: Any) -> Any:
-        return self._look_up("values", ids, -1)
-
-    def log_confidence(self, ids: Any) -> Any:
-        return self._look_up("confidence", ids, 0)
-
-    def _look_up(self, name: str, ids: Any, missing: int) -> Any:
-        known = dict(zip(self.column("ids").tolist(), self.column(name).tolist(), strict=True))
-        known[-1] = missing
-        found = [known[pair] for pair in np.ravel(ids).tolist()]
-        return np.array(found, dtype=self.column(name).dtype).reshape(np.shape(ids))
+    @property
+    def entries(self) -> Entries:
+        return Entries(self.segments)  # type: ignore[arg-type]
 
 
 def clustered(random: np.random.Generator, count: int, dim: int, centres: int = 40) -> Any:

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from knnmt.datastore import Entries
 from knnmt.search import flat
 from knnmt.search.flat import Flat
-from knnmt.search.pairs import Pairs
 
 
 @pytest.mark.parametrize("resident", [True, False])
@@ -12,7 +12,7 @@ def test_the_nearest_are_among_the_candidates(small_store, toolbox, monkeypatch,
     if not resident:
         monkeypatch.setattr(flat, "FLAT_RESIDENT_BYTES", 0)
         monkeypatch.setattr(flat, "BLOCK_NUMBERS", 16 * 33)
-    engine = Flat(Pairs(small_store.segments))
+    engine = Flat(Entries(small_store.segments))
     assert (engine.resident is not None) == resident
     queries = np.random.default_rng(6).normal(size=(rows, 16)).astype(np.float32)
     candidates = engine.candidates(queries, 10)
@@ -21,6 +21,6 @@ def test_the_nearest_are_among_the_candidates(small_store, toolbox, monkeypatch,
 
 
 def test_candidates_never_exceed_the_pairs(small_store):
-    engine = Flat(Pairs(small_store.segments))
+    engine = Flat(Entries(small_store.segments))
     candidates = engine.candidates(np.zeros((2, 16), dtype=np.float32), 100, widen=16)
     assert (np.sort(candidates, axis=1) == small_store.column("ids")).all()

@@ -7,10 +7,10 @@ import faiss
 import numpy as np
 import pytest
 
+from knnmt.datastore import Entries
 from knnmt.errors import StoreError
 from knnmt.search import IndexConfig, build_index, ivf
 from knnmt.search.ivf import HELD, IVF, MAPPED
-from knnmt.search.pairs import Pairs
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_recorded_recall_is_what_other_queries_find(large_store, either):
     """Against sorting all distances; queries and own sentences chosen here."""
     keys = large_store.column("keys").astype(np.float32)
     ids = large_store.column("ids")
-    sentence = Pairs(large_store.segments).sentences(ids)
+    sentence = Entries(large_store.segments).sentence(ids)
     config = IndexConfig.read(large_store.index_directory)
     hits = 0
     chosen = np.random.default_rng(99).choice(len(keys), 300, replace=False)
@@ -64,7 +64,7 @@ def test_candidates_come_in_the_order_of_their_codes(large_store, either):
     """The first candidates have to be better than the last, or rescoring a prefix would be worth nothing."""
     queries = large_store.column("keys")[::400].astype(np.float32)
     ids = either.look(queries, 64, 32)
-    near = Pairs(large_store.segments).keys(ids.reshape(-1)).reshape(50, 64, 32)
+    near = Entries(large_store.segments).keys(ids.reshape(-1)).reshape(50, 64, 32)
     distances = ((near - queries[:, None]) ** 2).sum(2)
     assert distances[:, :8].mean() < 0.8 * distances[:, -8:].mean()
 

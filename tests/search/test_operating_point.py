@@ -1,20 +1,20 @@
 import numpy as np
 import pytest
 
+from knnmt.datastore import Entries
 from knnmt.search.operating_point import choose
-from knnmt.search.pairs import Pairs
 from knnmt.search.recall import RecallTest
 
 
 @pytest.fixture
 def test(small_store):
-    return RecallTest(Pairs(small_store.segments), 40, seed=1)
+    return RecallTest(Entries(small_store.segments), 40, seed=1)
 
 
 @pytest.fixture
 def truth(small_store, toolbox, test):
     """Ids [queries, 300] outside the query's own sentence, nearest first."""
-    sentence = Pairs(small_store.segments).sentences(small_store.column("ids"))
+    sentence = Entries(small_store.segments).sentence(small_store.column("ids"))
     own = dict(zip(small_store.column("ids").tolist(), sentence.tolist(), strict=True))
     return toolbox.naive(small_store, test.queries, 300, lambda row, pair: own[pair] == test.own[row])[0]
 

@@ -2,20 +2,20 @@ import numpy as np
 import pytest
 from tolerances import SUM_OF_SQUARES
 
-from knnmt.search.pairs import Pairs
+from knnmt.datastore import Entries
 from knnmt.search.recall import RecallTest
 
 
 @pytest.fixture
 def test(small_store):
-    return RecallTest(Pairs(small_store.segments), 50, seed=1)
+    return RecallTest(Entries(small_store.segments), 50, seed=1)
 
 
 @pytest.fixture
 def truth(small_store, toolbox, test):
     """Ids [queries, 300] of everything outside the query's sentence, nearest first, by sorting."""
-    pairs = Pairs(small_store.segments)
-    sentence = dict(zip(small_store.column("ids").tolist(), pairs.sentences(small_store.column("ids")), strict=True))
+    entries = Entries(small_store.segments)
+    sentence = dict(zip(small_store.column("ids").tolist(), entries.sentence(small_store.column("ids")), strict=True))
     return toolbox.naive(small_store, test.queries, 300, lambda row, pair: sentence[pair] == test.own[row])
 
 
@@ -23,8 +23,8 @@ def test_queries_are_stored_keys_chosen_by_seed(small_store, test):
     stored = {key.tobytes() for key in small_store.column("keys").astype(np.float32)}
     assert len({query.tobytes() for query in test.queries}) == 50
     assert all(query.tobytes() in stored for query in test.queries)
-    again = RecallTest(Pairs(small_store.segments), 50, seed=1)
-    other = RecallTest(Pairs(small_store.segments), 50, seed=2)
+    again = RecallTest(Entries(small_store.segments), 50, seed=1)
+    other = RecallTest(Entries(small_store.segments), 50, seed=2)
     assert (again.queries == test.queries).all()
     assert (other.queries != test.queries).any()
 
@@ -56,7 +56,7 @@ def test_own_sentence_does_not_take_room_among_the_candidates(small_store, toolb
 def test_equally_far_pairs_count_alike(toolbox):
     """A corpus of 40 copies of the same sentence: whichever eight are found, all is found."""
     keys = np.tile(toolbox.clustered(np.random.default_rng(0), 7, 8, centres=2), (40, 1))
-    pairs = Pairs([toolbox.make_segment(1, keys)])
-    test = RecallTest(pairs, 20, seed=1)
+    entries = Entries([toolbox.make_segment(1, keys)])
+    test = RecallTest(entries, 20, seed=1)
     same = np.array([np.flatnonzero((keys == query.astype(np.float16)).all(1)) for query in test.queries])  # [20, 40]
     assert test.recall(test.rank((1 << 32) + same[:, ::-1][:, :20]), 8, 2) == 1

@@ -6,10 +6,9 @@ import pytest
 from tolerances import SUM_OF_SQUARES
 
 from knnmt.corpus import Pair
-from knnmt.datastore import ModelRecord, Store, StoreWriter
+from knnmt.datastore import Entries, ModelRecord, Store, StoreWriter
 from knnmt.errors import StoreError
 from knnmt.search import IndexConfig, Searcher, build_index, describe_index, holding, searcher
-from knnmt.search.pairs import Pairs
 
 
 def random_queries(rows, dim, seed=0):
@@ -21,8 +20,8 @@ def agree(store, toolbox, found, queries, k, leave_out=None):
     assert ids.shape == (len(queries), k)
     toolbox.assert_nearest(store, queries, ids, leave_out)
     np.testing.assert_allclose(found.distances, toolbox.naive(store, queries, k, leave_out)[1], rtol=SUM_OF_SQUARES)
-    assert (found.values == np.where(ids < 0, 0, store.values(ids))).all()
-    assert (found.log_confidence == store.log_confidence(ids)).all()
+    assert (found.values == np.where(ids < 0, 0, store.entries.values(ids))).all()
+    assert (found.log_confidence == store.entries.log_confidence(ids)).all()
     assert [array.dtype for array in (found.ids, found.distances, found.values, found.log_confidence)] == [
         np.int64,
         np.float32,
@@ -83,10 +82,10 @@ def test_index_finds_nearly_all_and_rescores_exactly(large_store, toolbox):
     ids, _ = toolbox.naive(large_store, queries, 16)
     hits = sum(len(set(a) & set(b)) for a, b in zip(found.ids.tolist(), ids.tolist(), strict=True))
     assert hits / ids.size >= 0.93
-    keys = Pairs(large_store.segments).keys(found.ids.reshape(-1)).reshape(40, 16, 32).astype(np.float64)
+    keys = Entries(large_store.segments).keys(found.ids.reshape(-1)).reshape(40, 16, 32).astype(np.float64)
     np.testing.assert_allclose(found.distances, ((keys - queries[:, None]) ** 2).sum(2), rtol=SUM_OF_SQUARES)
     assert (np.diff(found.distances, axis=1) >= 0).all()
-    assert (found.values == large_store.values(found.ids)).all()
+    assert (found.values == large_store.entries.values(found.ids)).all()
 
 
 @pytest.fixture
@@ -295,5 +294,5 @@ def test_a_store_on_disk(tmp_path, toolbox):
         queries = np.concatenate([store.segments[0].keys[5:9], store.segments[-1].keys[-4:]]).astype(np.float32)
         found = searching.search(queries, 2)
         assert (found.distances[:, 0] == 0).all()
-        assert (found.values == store.values(found.ids)).all()
+        assert (found.values == store.entries.values(found.ids)).all()
         assert [place.position for place in store.provenance(found.ids[-4:, 0])] == [0, 1, 2, 3]

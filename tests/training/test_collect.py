@@ -207,9 +207,8 @@ def test_columns_of_dev_pairs(tmp_path: Path, models: dict[str, TranslationModel
     assert sorted(rows) == sorted(targets), "whole sentences, whatever their order"
     check_columns(features, model)
     assert features.ids is not None
-    assert torch.equal(features.observation.values, torch.from_numpy(store.values(features.ids.numpy())).long()), (
-        "the ids are the neighbours'"
-    )
+    values = torch.from_numpy(store.entries.values(features.ids.numpy())).long()
+    assert torch.equal(features.observation.values, values), "the ids are the neighbours'"
 
 
 def test_what_is_left_out_follows_the_pairs(tmp_path: Path, models: dict[str, TranslationModel]) -> None:

@@ -19,12 +19,12 @@ def info(store: options.Store, as_json: options.Json = False) -> None:
         return
     model, search = found["model"], found["search"]
     languages = f", {model['source_lang']} → {model['target_lang']}" if model["source_lang"] else ""
-    recall = ", ".join(f"recall@{k} {value:.3f}" for k, value in (search["recall"] or {}).items())
+    recall = "".join(f", recall@{k} {value:.3f}" for k, value in (search["recall"] or {}).items())
     rows = [
         ("pairs", f"{found['pairs']:,}"),
         ("sentences", f"{found['sentences']:,}"),
         ("model", f"{model['id']}{languages}, {model['key_layer']} layer, {model['precision']}, dim {found['dim']}"),
-        ("search", f"{search['engine']} {search['index']}" + (f", {recall}" if recall else "")),
+        ("search", f"{search['engine']} {search['index']}{recall}" if search["engine"] else "the index is lost"),
         ("default method", f"{found['default']['name']}: {found['default']['why']}"),
         ("fingerprint", found["fingerprint"]),
     ]

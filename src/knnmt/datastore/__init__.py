@@ -1,5 +1,6 @@
 """What is on disk: immutable segments of pairs and one manifest. Knows no model and no index."""
 
+from knnmt.datastore.entries import Entries, Ids
 from knnmt.datastore.files import storage_errors
 from knnmt.datastore.model_record import ModelRecord, at_its_place, check_same_model
 from knnmt.datastore.segment import Segment
@@ -10,6 +11,8 @@ from knnmt.datastore.verify import verify_files
 from knnmt.datastore.writer import Plan, StoreWriter
 
 __all__ = [
+    "Entries",
+    "Ids",
     "ModelRecord",
     "Plan",
     "Provenance",

@@ -1,17 +1,16 @@
 """A store opened for reading."""
 
-import hashlib
 import json
 import weakref
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from knnmt.datastore.entries import ROW_BITS, Entries, Ids
 from knnmt.datastore.files import check_name, entries, reading_errors, size_on_disk
 from knnmt.datastore.lease import Lease
 from knnmt.datastore.manifest import COMBINERS, SEGMENTS, STAGING, Manifest, read_manifest
@@ -20,11 +19,6 @@ from knnmt.datastore.segment import SENTENCES, Segment, sampled_problem
 from knnmt.datastore.staging import SEGMENT as STAGED
 from knnmt.datastore.staging import Journal
 from knnmt.errors import StoreError
-
-ROW_BITS = 32  # a pair's id is segment number << ROW_BITS | row
-_UNKNOWN = "an id names a segment that the store does not have"
-
-Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +41,7 @@ class Store:
 
     Example:
         store = Store.open("memory")
-        store.keys(neighbours.ids)      # fp16 [rows, k, dim]
+        store.entries.keys(neighbours.ids)      # fp16 [rows, k, dim]
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
@@ -116,13 +110,14 @@ class Store:
         return {name: self.path / record.directory for name, record in self.manifest.combiners.items()}
 
     @cached_property
+    def entries(self) -> Entries:
+        """All its rows."""
+        return Entries(self.segments)
+
+    @property
     def fingerprint(self) -> str:
-        """Of the content: a hash of the checksums of all segments."""
-        digest = hashlib.blake2b(digest_size=16)
-        for segment in self.segments:
-            for name, file in sorted(segment.record.files.items()):
-                digest.update(f"{name} {file.blake2b}\n".encode())
-        return digest.hexdigest()
+        """Of the content."""
+        return self.entries.fingerprint
 
     def covered_segments(self) -> frozenset[str]:
         """Names of the segments the index covers; none where the index is missing, so that it is built again."""
@@ -139,58 +134,16 @@ class Store:
         directories = [directory for directory in entries(self.path / STAGING) if (directory / STAGED).is_dir()]
         return [journal for journal in map(Journal.read, directories) if journal is not None]
 
-    def keys(self, ids: Ids) -> npt.NDArray[np.float16]:
-        """fp16 [..., dim] for ids [...]; zeros where the id is −1."""
-        return self._gather([segment.keys for segment in self.segments], ids, 0)
-
-    def values(self, ids: Ids) -> npt.NDArray[np.int32]:
-        """int32 [...] for ids [...]; −1 where the id is −1."""
-        return self._gather([segment.values for segment in self.segments], ids, -1)
-
-    def log_confidence(self, ids: Ids) -> npt.NDArray[np.float32]:
-        """float32 [...] for ids [...]; 0 where the id is −1."""
-        return self._gather([segment.confidence for segment in self.segments], ids, 0)
-
-    def _gather(self, columns: Sequence[npt.NDArray[Any]], ids: Ids, missing: int) -> npt.NDArray[Any]:
-        """Rows of a column by id. Raises IndexError for an id the store does not have."""
-        ids = np.asarray(ids, dtype=np.int64)
-        if len(columns) == 1:
-            rows = ids - (self.segments[0].number << ROW_BITS)
-            absent = rows < 0  # ids of later segments lie beyond the last row, where np.take raises
-            if not absent.any():
-                return np.take(columns[0], rows, axis=0)
-            if (ids[absent] >= 0).any():
-                raise IndexError(_UNKNOWN)
-            rows[absent] = 0
-            gathered = np.take(columns[0], rows, axis=0)
-            gathered[absent] = missing
-            return gathered
-        numbers = ids >> ROW_BITS
-        gathered = np.full(ids.shape + columns[0].shape[1:], missing, dtype=columns[0].dtype)
-        found = np.count_nonzero(ids < 0)
-        for segment, column in zip(self.segments, columns, strict=True):
-            here = numbers == segment.number
-            rows = ids[here] & ((1 << ROW_BITS) - 1)
-            gathered[here] = np.take(column, rows, axis=0)
-            found += len(rows)
-        if found != ids.size:
-            raise IndexError(_UNKNOWN)
-        return gathered
-
     def provenance(self, ids: Ids) -> list[Provenance]:
-        """Where each of the pairs comes from; ids [n]. Raises IndexError for an id the store does not have."""
-        return [self._provenance(pair) for pair in np.asarray(ids, dtype=np.int64).tolist()]
+        """Where each of the entries comes from; ids [n]. Raises IndexError for an id the store does not have."""
+        sentences, positions = self.entries.sentence(ids), self.entries.position(ids)
+        return [self._provenance(*each) for each in zip(sentences.tolist(), positions.tolist(), strict=True)]
 
-    def _provenance(self, pair: int) -> Provenance:
-        number, row = pair >> ROW_BITS, pair & ((1 << ROW_BITS) - 1)
-        if number not in self._by_number:
-            raise IndexError(_UNKNOWN)
-        segment = self._by_number[number]
-        sentence = int(segment.sentence[row])
-        source, target, origin, line = (
-            segment.sentence_table[name][sentence].as_py() for name in ("source", "target", "origin", "line")
-        )
-        return Provenance(source, target, origin, line, int(segment.position[row]), number << ROW_BITS | sentence)
+    def _provenance(self, sentence: int, position: int) -> Provenance:
+        table = self._by_number[sentence >> ROW_BITS].sentence_table
+        row = sentence & ((1 << ROW_BITS) - 1)
+        source, target, origin, line = (table[name][row].as_py() for name in ("source", "target", "origin", "line"))
+        return Provenance(source, target, origin, line, position, sentence)
 
     def contains(
         self, hashes: npt.NDArray[np.uint64], which: Literal["pair", "source", "target"] = "pair"

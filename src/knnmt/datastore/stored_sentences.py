@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.corpus import Pair
-from knnmt.datastore.store import ROW_BITS, Store
+from knnmt.datastore.entries import ROW_BITS
+from knnmt.datastore.store import Store
 from knnmt.ranges import ranges
 
 Numbers = npt.NDArray[np.int64]
-_ROW_MASK = (1 << ROW_BITS) - 1
 
 
 class StoredSentences:
@@ -30,13 +30,11 @@ class StoredSentences:
         return np.concatenate(columns)
 
     def of(self, ids: Numbers) -> Numbers:
-        """Each pair's sentence, for ids of any shape; −1 where the id is −1."""
-        places = np.searchsorted(self._segment_numbers, ids >> ROW_BITS)
-        numbers = np.full(ids.shape, -1, dtype=np.int64)
-        for place, segment in enumerate(self.store.segments):
-            here = (places == place) & (ids >= 0)
-            numbers[here] = self.starts[place] + segment.sentence[ids[here] & _ROW_MASK]
-        return numbers
+        """Each entry's sentence, for ids of any shape; −1 where the id is −1."""
+        sentences = self.store.entries.sentence(ids)
+        places = np.searchsorted(self._segment_numbers, sentences >> ROW_BITS)
+        numbers = self.starts[np.minimum(places, len(self._segment_numbers) - 1)] + (sentences & ((1 << ROW_BITS) - 1))
+        return np.where(sentences < 0, -1, numbers)
 
     def ids(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
         """The ids of the sentences' pairs, sentence after sentence, and how many each has  # [pairs], [sentences]"""

@@ -1,8 +1,9 @@
-"""Exact squared distances of proposed pairs."""
+"""Exact squared distances of proposed entries."""
 
 import numpy as np
 
-from knnmt.search.pairs import Floats, Ids, Pairs
+from knnmt.datastore import Entries, Ids
+from knnmt.search.keys import Floats, float32
 
 NUMBERS_AT_ONCE = 1 << 20  # float32 numbers gathered at a time: 4 MB, which stay in the processor's cache
 
@@ -11,33 +12,33 @@ class DamagedKeyError(Exception):
     """A stored key that is not a vector of numbers."""
 
 
-def squared_distances(pairs: Pairs, queries: Floats, ids: Ids) -> Floats:
+def squared_distances(entries: Entries, queries: Floats, ids: Ids) -> Floats:
     """Squared L2 of queries [rows, dim] to the stored keys of ids [rows, m]; float32 [rows, m].
 
-    By the differences themselves: ‖q‖² − 2q·h + ‖h‖² loses the last digits where pairs are near.
+    By the differences themselves: ‖q‖² − 2q·h + ‖h‖² loses the last digits where entries are near.
     +inf where the id is −1.
     """
     rows, width = ids.shape
     distances = np.empty((rows, width), dtype=np.float32)
-    present = np.where(ids < 0, pairs.ids(np.zeros(1, dtype=np.int64)), ids)  # any pair stands in for none
-    step = max(1, NUMBERS_AT_ONCE // max(1, width * pairs.dim))
+    present = np.where(ids < 0, entries.ids(np.zeros(1, dtype=np.int64)), ids)  # any entry stands in for none
+    step = max(1, NUMBERS_AT_ONCE // max(1, width * entries.dim))
     for start in range(0, rows, step):
         chunk = slice(start, start + step)
-        difference = pairs.keys(present[chunk].reshape(-1)).reshape(-1, width, pairs.dim)
+        difference = float32(entries.keys(present[chunk].reshape(-1))).reshape(-1, width, entries.dim)
         difference -= queries[chunk, None, :]
         distances[chunk] = np.einsum("rmd,rmd->rm", difference, difference)
     distances[ids < 0] = np.inf
     return distances
 
 
-def closest(pairs: Pairs, queries: Floats, candidates: Ids, k: int) -> tuple[Ids, Floats]:
+def closest(entries: Entries, queries: Floats, candidates: Ids, k: int) -> tuple[Ids, Floats]:
     """The k nearest of the candidates [rows, m]: ids and exact distances [rows, k], padded with −1 and +inf.
 
     Raises IndexError for an id that the store does not have, and `DamagedKeyError`.
     """
     # In the order of the file: neighbours on disk are read together, and ties come out by id whoever found them.
     candidates = np.sort(candidates, axis=1)
-    distances = squared_distances(pairs, queries, candidates)
+    distances = squared_distances(entries, queries, candidates)
     if not (np.isfinite(distances) | (candidates < 0)).all():
         raise DamagedKeyError
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]

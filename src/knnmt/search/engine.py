@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, Self
 
-from knnmt.datastore import Segment
+from knnmt.datastore import Ids, Segment
 from knnmt.search.config import IndexConfig
-from knnmt.search.pairs import Floats, Ids
+from knnmt.search.keys import Floats
 
 
 class Engine(Protocol):

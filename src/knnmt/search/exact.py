@@ -6,12 +6,13 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 
-from knnmt.search.pairs import Floats, Ids, Pairs
+from knnmt.datastore import Entries, Ids
+from knnmt.search.keys import Floats, key_blocks
 from knnmt.search.parameters import PARALLEL_PRODUCTS
 from knnmt.search.threads import one_thread
 
 # candidate ids [n, m] (−1 where there is none) and the queries [n] they were found for, by number → mask [n, m],
-# True where a pair is to be left out
+# True where an entry is to be left out
 Exclude = Callable[[Ids, Ids], npt.NDArray[np.bool_]]
 
 NUMBERS_AT_ONCE = 1 << 22  # of a table queries × keys
@@ -33,15 +34,15 @@ def nearest(blocks: Iterable[tuple[Ids, Floats]], queries: Floats, k: int) -> Id
     return best.ids
 
 
-def nearest_allowed(pairs: Pairs, queries: Floats, rows: Ids, k: int, exclude: Exclude | None) -> Ids:
-    """`nearest` over all pairs without those that `exclude` names; −1 where fewer are left. Slow but sure.
+def nearest_allowed(entries: Entries, queries: Floats, rows: Ids, k: int, exclude: Exclude | None) -> Ids:
+    """`nearest` over all entries without those that `exclude` names; −1 where fewer are left. Slow but sure.
 
     Args:
         rows: the queries' numbers for `exclude`  # [len(queries)]
     """
     best = _Best(len(queries), k)
-    for ids, keys in pairs.blocks(max(1, NUMBERS_AT_ONCE // max(len(queries), pairs.dim))):
-        prefer_blas(pairs.dim)
+    for ids, keys in key_blocks(entries, max(1, NUMBERS_AT_ONCE // max(len(queries), entries.dim))):
+        prefer_blas(entries.dim)
         table = np.broadcast_to(ids, (len(queries), len(ids)))
         distances = faiss.pairwise_distances(queries, keys)  # [rows, block]
         if exclude is not None:

@@ -4,32 +4,32 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
-from knnmt.datastore import Segment
+from knnmt.datastore import Entries, Ids, Segment
 from knnmt.search.config import IndexConfig, flat_config
 from knnmt.search.exact import nearest
-from knnmt.search.pairs import Floats, Ids, Pairs
+from knnmt.search.keys import Floats, key_blocks
 from knnmt.search.parameters import BLOCK_NUMBERS, FLAT_RESCORE, FLAT_RESIDENT_BYTES
 
 
 class Flat:
     """Keeps the keys in memory as float32 up to a size, beyond which it reads them through at every search."""
 
-    def __init__(self, pairs: Pairs) -> None:
-        self.pairs = pairs
-        self.size = len(pairs)
-        self.block = max(1, BLOCK_NUMBERS // pairs.dim)
-        self.in_memory = 4 * len(pairs) * pairs.dim <= FLAT_RESIDENT_BYTES
-        self.resident = list(pairs.blocks(len(pairs))) if self.in_memory else None
+    def __init__(self, entries: Entries) -> None:
+        self.entries = entries
+        self.size = len(entries)
+        self.block = max(1, BLOCK_NUMBERS // entries.dim)
+        self.in_memory = 4 * len(entries) * entries.dim <= FLAT_RESIDENT_BYTES
+        self.resident = list(key_blocks(entries, len(entries))) if self.in_memory else None
 
     @classmethod
     def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:
-        pairs = Pairs(segments)
-        return flat_config(tuple(segment.name for segment in segments), len(pairs), pairs.dim)
+        entries = Entries(segments)
+        return flat_config(tuple(segment.name for segment in segments), len(entries), entries.dim)
 
     @classmethod
     def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool = False) -> Self:
-        return cls(Pairs(segments))
+        return cls(Entries(segments))
 
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
-        blocks: Iterable[tuple[Ids, Floats]] = self.resident or self.pairs.blocks(self.block)
-        return nearest(blocks, queries, min(FLAT_RESCORE * k * widen, len(self.pairs)))
+        blocks: Iterable[tuple[Ids, Floats]] = self.resident or key_blocks(self.entries, self.block)
+        return nearest(blocks, queries, min(FLAT_RESCORE * k * widen, len(self.entries)))

@@ -11,15 +11,15 @@ from typing import Any, Self
 
 import faiss
 
-from knnmt.datastore import Segment
+from knnmt.datastore import Entries, Ids, Segment
 from knnmt.errors import StoreError
 from knnmt.out_of_memory import memory_errors
 from knnmt.progress import progress
 from knnmt.search.clustering import cluster
 from knnmt.search.config import MEND, IndexConfig
 from knnmt.search.exact import prefer_blas
+from knnmt.search.keys import Floats, key_blocks
 from knnmt.search.operating_point import choose
-from knnmt.search.pairs import Floats, Ids, Pairs
 from knnmt.search.parameters import BLOCK_NUMBERS, PARALLEL_QUERIES, RECALL_QUERIES, SEED, graph_links, list_count
 from knnmt.search.recall import RecallTest
 from knnmt.search.threads import one_thread
@@ -69,14 +69,14 @@ class IVF:
 
     @classmethod
     def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:
-        pairs = Pairs(segments)
-        lists = list_count(len(pairs), pairs.dim)
-        centres = cluster(pairs, lists)
+        entries = Entries(segments)
+        lists = list_count(len(entries), entries.dim)
+        centres = cluster(entries, lists)
         index = _empty_index(centres, graph_links(lists))
-        _add(index, pairs)
+        _add(index, entries)
         layouts = {MAPPED: index, HELD: faiss.IndexIVFRaBitQFastScan(index)}
         files = {name: _write(layout, directory / name) for name, layout in layouts.items()}
-        test = RecallTest(pairs, RECALL_QUERIES, SEED)
+        test = RecallTest(entries, RECALL_QUERIES, SEED)
         point = choose(cls(index, probes=1, rescore=1).look, lists, test)
         return IndexConfig(
             kind="ivf",
@@ -84,8 +84,8 @@ class IVF:
             engine="faiss",
             index=f"IVF{lists}{f'_HNSW{graph_links(lists)}' if graph_links(lists) else ''},RaBitQ",
             segments=tuple(segment.name for segment in segments),
-            pairs=len(pairs),
-            dim=pairs.dim,
+            pairs=len(entries),
+            dim=entries.dim,
             rescore=point.rescore,
             recall=point.recall,
             parameters={"probes": point.probes, "lists": lists, "seed": SEED, "recall_queries": RECALL_QUERIES},
@@ -129,9 +129,9 @@ def _write(index: Any, path: Path) -> int:
     return path.stat().st_size
 
 
-def _add(index: Any, pairs: Pairs) -> None:
-    with progress("Indexing", total=len(pairs), unit="pairs") as meter:
-        for ids, keys in pairs.blocks(BLOCK_NUMBERS // pairs.dim):
-            prefer_blas(pairs.dim)
+def _add(index: Any, entries: Entries) -> None:
+    with progress("Indexing", total=len(entries), unit="entries") as meter:
+        for ids, keys in key_blocks(entries, BLOCK_NUMBERS // entries.dim):
+            prefer_blas(entries.dim)
             index.add_with_ids(keys, ids)
             meter.advance(len(ids), units=len(ids))

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from knnmt.datastore import Ids
 from knnmt.progress import progress
-from knnmt.search.pairs import Floats, Ids
+from knnmt.search.keys import Floats
 from knnmt.search.parameters import (
     RECALL_AIM,
     RECALL_DEPTHS,
@@ -32,7 +33,7 @@ class OperatingPoint:
 
 def choose(look: Look, lists: int, test: RecallTest) -> OperatingPoint:
     """Probes and rescore that reach the aim at the least cost; where nothing does, as much as there is."""
-    list_size = len(test.pairs) / lists
+    list_size = len(test.entries) / lists
     width = max(RESCORES) * max(RECALL_DEPTHS) + test.longest
     least, chosen = np.inf, None
     with progress("Choosing probes", unit="queries") as meter:

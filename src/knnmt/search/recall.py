@@ -4,60 +4,51 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from knnmt.datastore import Entries, Ids
 from knnmt.progress import Meter, progress
 from knnmt.search.distance import squared_distances
 from knnmt.search.exact import nearest
-from knnmt.search.pairs import ROW_BITS, ROW_MASK, Floats, Ids, Pairs
+from knnmt.search.keys import Floats, float32, key_blocks
 from knnmt.search.parameters import BLOCK_NUMBERS, RECALL_DEPTHS
-
-LONGEST_SENTENCE = 1 << 16  # positions are stored in 16 bits
 
 
 class RecallTest:
-    """Stored keys as queries; pairs of a query's own sentence are taken out of both lists.
+    """Stored keys as queries; entries of a query's own sentence are taken out of both lists.
 
-    A pair counts as found if it is no farther than the last of the exact list: in a corpus that repeats itself
-    several pairs are equally far, and any of them will do.
+    An entry counts as found if it is no farther than the last of the exact list: in a corpus that repeats itself
+    several entries are equally far, and any of them will do.
 
     Args:
-        pairs: what is searched, and where the queries are taken from
+        entries: what is searched, and where the queries are taken from
         count: how many queries
         seed: of their choice
     """
 
-    def __init__(self, pairs: Pairs, count: int, seed: int) -> None:
-        self.pairs = pairs
-        chosen = np.random.default_rng(seed).choice(len(pairs), min(count, len(pairs)), replace=False)
-        ids = pairs.ids(np.sort(chosen))
-        self.queries: Floats = pairs.keys(ids)  # [queries, dim]
-        self.own: Ids = pairs.sentences(ids)  # [queries]
-        self.longest = max(self._sentence_length(pair) for pair in ids.tolist())
-        with progress("Searching exactly", total=len(pairs), unit="pairs") as meter:
-            found = nearest(self._blocks(meter), self.queries, min(max(RECALL_DEPTHS) + self.longest, len(pairs)))
+    def __init__(self, entries: Entries, count: int, seed: int) -> None:
+        self.entries = entries
+        chosen = np.random.default_rng(seed).choice(len(entries), min(count, len(entries)), replace=False)
+        ids = entries.ids(np.sort(chosen))
+        self.queries: Floats = float32(entries.keys(ids))  # [queries, dim]
+        self.own: Ids = entries.sentence(ids)  # [queries]
+        self.longest = int(entries.sentence_lengths(ids).max())
+        with progress("Searching exactly", total=len(entries), unit="entries") as meter:
+            found = nearest(self._blocks(meter), self.queries, min(max(RECALL_DEPTHS) + self.longest, len(entries)))
         self.exact: Floats = np.sort(self.rank(found), axis=1)[:, : max(RECALL_DEPTHS)]  # [queries, depth]
 
     def _blocks(self, meter: Meter) -> Iterator[tuple[Ids, Floats]]:
-        for ids, keys in self.pairs.blocks(BLOCK_NUMBERS // self.pairs.dim):
+        for ids, keys in key_blocks(self.entries, BLOCK_NUMBERS // self.entries.dim):
             yield ids, keys
             meter.advance(len(ids), units=len(ids))
-
-    def _sentence_length(self, pair: int) -> int:
-        """Pairs of the sentence that a pair belongs to; they stand together."""
-        segment = next(each for each in self.pairs.segments if each.number == pair >> ROW_BITS)
-        row = pair & ROW_MASK
-        around = segment.sentence[max(0, row - LONGEST_SENTENCE) : row + LONGEST_SENTENCE]
-        return int(np.count_nonzero(around == segment.sentence[row]))
 
     def rank(self, candidates: Ids) -> Floats:
         """Exact distances [queries, m] of an engine's candidates [queries, m] in the engine's order.
 
-        Pairs of the query's own sentence are left out, the rest moves up, +inf fills the end.
+        Entries of the query's own sentence are left out, the rest moves up, +inf fills the end.
         """
-        present = np.where(candidates < 0, self.pairs.ids(np.zeros(1, dtype=np.int64)), candidates)
-        left_out = (candidates < 0) | (self.pairs.sentences(present) == self.own[:, None])
+        left_out = (candidates < 0) | (self.entries.sentence(candidates) == self.own[:, None])
         order = np.argsort(left_out, axis=1, kind="stable")
         kept = np.take_along_axis(np.where(left_out, -1, candidates), order, axis=1)
-        return squared_distances(self.pairs, self.queries, kept)
+        return squared_distances(self.entries, self.queries, kept)
 
     def recall(self, ranked: Floats, depth: int, rescore: int) -> float:
         """Recall@depth, if the first rescore · depth of what `rank` gave are looked at."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from knnmt.datastore import Store
+from knnmt.datastore import Entries, Ids, Store
 from knnmt.datastore.segment import MEND as FIX_SEGMENT
 from knnmt.errors import StoreError
 from knnmt.search.config import MEND, IndexConfig, exact_config
@@ -15,8 +15,8 @@ from knnmt.search.engines import ENGINES
 from knnmt.search.exact import Exclude, nearest_allowed
 from knnmt.search.flat import Flat
 from knnmt.search.holding import fits_in_memory
+from knnmt.search.keys import Floats
 from knnmt.search.neighbours import Neighbours
-from knnmt.search.pairs import Floats, Ids, Pairs
 
 WIDER = (1, 2, 4, 8, 16, 32, 64)  # times as far as usual; what is then still missing is looked for exactly
 
@@ -38,7 +38,7 @@ class Searcher:
         if not store.pairs:
             raise StoreError(f"{store.path} holds no pairs; add some with `knnmt build`")
         self.store = store
-        self.pairs = Pairs(store.segments)
+        self.entries = store.entries
         self.config = exact_config(store)
         self.engines: list[Engine] = []
         covered: frozenset[str] = frozenset()
@@ -49,7 +49,7 @@ class Searcher:
             self.engines.append(_open(store, self.config, held))
         tail = [segment for segment in store.segments if segment.name not in covered]
         if tail:
-            self.engines.append(Flat(Pairs(tail)))
+            self.engines.append(Flat(Entries(tail)))
 
     @property
     def description(self) -> str:
@@ -69,15 +69,15 @@ class Searcher:
                 and gives a mask [n, m] that is True where a pair is to be left out; called until k others are found
         """
         queries = np.ascontiguousarray(queries, dtype=np.float32)
-        if queries.ndim != 2 or queries.shape[1] != self.pairs.dim:
-            raise ValueError(f"queries of shape {list(queries.shape)} where [rows, {self.pairs.dim}] was expected")
+        if queries.ndim != 2 or queries.shape[1] != self.entries.dim:
+            raise ValueError(f"queries of shape {list(queries.shape)} where [rows, {self.entries.dim}] was expected")
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}")
         ids, distances = self._search(queries, k, exclude)
-        values = np.where(ids < 0, np.int32(0), self.store.values(ids))
+        values = np.where(ids < 0, np.int32(0), self.entries.values(ids))
         if values.size and not 0 <= values.min() <= values.max() < self.store.model.vocab_size:
             raise self._damaged("tokens outside of the vocabulary")
-        return Neighbours(ids, distances, values, self.store.log_confidence(ids))
+        return Neighbours(ids, distances, values, self.entries.log_confidence(ids))
 
     def _search(self, queries: Floats, k: int, exclude: Exclude | None) -> tuple[Ids, Floats]:
         ids = np.full((len(queries), k), -1, dtype=np.int64)
@@ -91,7 +91,7 @@ class Searcher:
             ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
             pending = pending[~np.all([enough for _, enough in found], axis=0)]
         if len(pending):
-            candidates = nearest_allowed(self.pairs, queries[pending], pending, k, exclude)
+            candidates = nearest_allowed(self.entries, queries[pending], pending, k, exclude)
             ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
         return ids, distances
 
@@ -107,7 +107,7 @@ class Searcher:
 
     def _closest(self, queries: Floats, candidates: Ids, k: int) -> tuple[Ids, Floats]:
         try:
-            return closest(self.pairs, queries, candidates, k)
+            return closest(self.entries, queries, candidates, k)
         except DamagedKeyError as error:
             raise self._damaged("keys that are not numbers") from error
         except IndexError as error:

@@ -10,12 +10,11 @@ from torch import Tensor
 
 from knnmt.combiner import NEVER, Observation, observe
 from knnmt.corpus import Pair
-from knnmt.datastore import Store, StoredSentences
+from knnmt.datastore import Ids, Store, StoredSentences
 from knnmt.errors import CorpusError
 from knnmt.model import States, TranslationModel
 from knnmt.progress import progress
 from knnmt.search import Exclude, Searcher
-from knnmt.search.pairs import Ids
 from knnmt.training.features import Features
 
 _STORED_ROWS = 4096  # of stored keys searched at once
@@ -100,8 +99,8 @@ def _stored_states(model: TranslationModel, store: Store, stored: StoredSentence
     for number in np.unique(batch):
         of_batch = np.flatnonzero(batch == number)
         rows = ids[ends[of_batch[0]] - lengths[of_batch[0]] : ends[of_batch[-1]]]
-        keys = torch.from_numpy(store.keys(rows)).to(model.device, model.tap.projection.weight.dtype)
-        tokens = torch.from_numpy(store.values(rows)).to(model.device, torch.int64)
+        keys = torch.from_numpy(store.entries.keys(rows)).to(model.device, model.tap.projection.weight.dtype)
+        tokens = torch.from_numpy(store.entries.values(rows)).to(model.device, torch.int64)
         yield States(drawn[of_batch], lengths[of_batch], keys, keys, tokens)
 
 

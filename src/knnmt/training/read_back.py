@@ -39,7 +39,7 @@ class ReadBack:
     def on_keys(self, batch: Batch, at: Tensor) -> tuple[Tensor, Tensor]:
         rows = batch.rows[at]
         ids = self.ids[rows][:, : batch.seen.values.shape[1]]
-        keys = self._noisy(torch.from_numpy(self.store.keys(ids.numpy())).float())  # [at, K, dim]
+        keys = self._noisy(torch.from_numpy(self.store.entries.keys(ids.numpy())).float())  # [at, K, dim]
         distances = ((keys - self.queries[rows][:, None]) ** 2).sum(2)
         log_p = self._log_p(keys.flatten(0, 1), batch.seen.values[at].flatten()).view_as(distances)
         missing = ids < 0

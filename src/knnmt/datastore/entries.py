@@ -1,0 +1,138 @@
+"""The entries of a store: its rows, addressed by id, in however many segments they lie."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from knnmt.datastore.segment import Segment
+
+ROW_BITS = 32  # an entry's id is segment number << ROW_BITS | row; −1 stands for none
+_ROW_MASK = (1 << ROW_BITS) - 1
+
+Ids = npt.NDArray[np.int64]
+
+
+class Entries:
+    """Columns of the entries of some segments, and the entries one after the other.
+
+    Ids may have any shape. An id that no segment has raises IndexError. The columns give a left-out entry too: what
+    stands before an entry in its sentence can be read, whether or not it is searched.
+
+    Args:
+        segments: of one store
+        mask: by segment name, which of its rows count, bool [rows]; all of them where there is none
+    """
+
+    def __init__(self, segments: Sequence[Segment], mask: Mapping[str, npt.NDArray[np.bool_]] | None = None) -> None:
+        self.segments = tuple(segments)
+        self.mask = dict(mask or {})
+        self._rows = [np.flatnonzero(self.mask[each.name]) if each.name in self.mask else None for each in segments]
+        counts = [len(each) if rows is None else len(rows) for each, rows in zip(segments, self._rows, strict=True)]
+        self._starts = np.cumsum([0, *counts])
+        self._numbers = np.array([segment.number for segment in segments], dtype=np.int64)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def dim(self) -> int:
+        return int(self.segments[0].keys.shape[1])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the content: the checksums of all segments, and which rows count."""
+        digest = hashlib.blake2b(digest_size=16)
+        for segment in self.segments:
+            for name, file in sorted(segment.record.files.items()):
+                digest.update(f"{name} {file.blake2b}\n".encode())
+            if segment.name in self.mask:
+                digest.update(b"mask " + np.packbits(self.mask[segment.name]).tobytes())
+        return digest.hexdigest()
+
+    def ids(self, places: Ids) -> Ids:
+        """Ids [n] of the entries at places [n], 0 … len − 1."""
+        of = np.searchsorted(self._starts, places, side="right") - 1
+        rows = places - self._starts[of]
+        for number, kept in enumerate(self._rows):
+            if kept is not None:
+                rows[of == number] = kept[rows[of == number]]
+        ids: Ids = (self._numbers[of] << ROW_BITS) | rows
+        return ids
+
+    def blocks(self, size: int) -> Iterator[tuple[Ids, npt.NDArray[np.float16]]]:
+        """All entries that count, in order: ids [at most size] and keys fp16 [at most size, dim]."""
+        for segment, kept in zip(self.segments, self._rows, strict=True):
+            for start in range(0, len(segment) if kept is None else len(kept), size):
+                rows = np.arange(start, min(start + size, len(segment))) if kept is None else kept[start : start + size]
+                keys = segment.keys[start : start + size] if kept is None else segment.keys[rows]
+                yield (segment.number << ROW_BITS) + rows, keys
+
+    def keys(self, ids: Ids) -> npt.NDArray[np.float16]:
+        """fp16 [..., dim] for ids [...]; zeros where the id is −1."""
+        return self._gather([segment.keys for segment in self.segments], ids, 0)
+
+    def values(self, ids: Ids) -> npt.NDArray[np.int32]:
+        """int32 [...] for ids [...]; −1 where the id is −1."""
+        return self._gather([segment.values for segment in self.segments], ids, -1)
+
+    def log_confidence(self, ids: Ids) -> npt.NDArray[np.float32]:
+        """float32 [...] for ids [...]; 0 where the id is −1."""
+        return self._gather([segment.confidence for segment in self.segments], ids, 0)
+
+    def sentence(self, ids: Ids) -> Ids:
+        """The sentence of each entry, as segment number << 32 | row of the sentence table; −1 where the id is −1."""
+        ids = np.asarray(ids, dtype=np.int64)
+        rows = self._gather([segment.sentence for segment in self.segments], ids, 0).astype(np.int64)
+        return np.where(ids < 0, -1, (ids & ~_ROW_MASK) | rows)
+
+    def position(self, ids: Ids) -> npt.NDArray[np.uint16]:
+        """Where in its target sentence each entry stands, from 0; 0 where the id is −1."""
+        return self._gather([segment.position for segment in self.segments], ids, 0)
+
+    def before(self, ids: Ids) -> Ids:
+        """The entry just before each in its sentence; −1 at the start of a sentence, and where the id is −1."""
+        ids = np.asarray(ids, dtype=np.int64)
+        return np.where((ids < 0) | (self.position(ids) == 0), -1, ids - 1)
+
+    def sentence_lengths(self, ids: Ids) -> Ids:
+        """How many entries the sentence of each entry [n] has."""
+        lengths = np.empty(len(ids), dtype=np.int64)
+        for segment, here, rows in self._by_segment(ids):
+            own = segment.sentence[rows]
+            first = np.searchsorted(segment.sentence, own)
+            lengths[here] = np.searchsorted(segment.sentence, own, side="right") - first
+        return lengths
+
+    def _by_segment(self, ids: Ids) -> Iterator[tuple[Segment, npt.NDArray[np.bool_], Ids]]:
+        """Each segment with the places in `ids` of its entries, and their rows."""
+        numbers = ids >> ROW_BITS
+        found = np.count_nonzero(ids < 0)
+        for segment in self.segments:
+            here = numbers == segment.number
+            rows = ids[here] & _ROW_MASK
+            found += len(rows)
+            yield segment, here, rows
+        if found != ids.size:
+            raise IndexError("an id names a segment that the store does not have")
+
+    def _gather(self, columns: Sequence[npt.NDArray[Any]], ids: Ids, missing: int) -> npt.NDArray[Any]:
+        ids = np.asarray(ids, dtype=np.int64)
+        if len(columns) == 1:
+            rows = ids - (self.segments[0].number << ROW_BITS)
+            absent = rows < 0  # ids of later segments lie beyond the last row, where np.take raises
+            if not absent.any():
+                return np.take(columns[0], rows, axis=0)
+            if (ids[absent] >= 0).any():
+                raise IndexError("an id names a segment that the store does not have")
+            rows[absent] = 0
+            gathered = np.take(columns[0], rows, axis=0)
+            gathered[absent] = missing
+            return gathered
+        gathered = np.full(ids.shape + columns[0].shape[1:], missing, dtype=columns[0].dtype)
+        for column, (_, here, rows) in zip(columns, self._by_segment(ids), strict=True):
+            gathered[here] = np.take(column, rows, axis=0)
+        return gathered

@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+
+from knnmt.datastore import Entries
+from knnmt.errors import StoreError
+from knnmt.search.keys import float32, key_blocks
+
+
+def test_half_precision_becomes_the_same_numbers():
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    finite = every[np.isfinite(every)].reshape(-1, 16)
+    assert (float32(finite) == finite.astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("size", [1, 7, 120, 1000])
+def test_blocks_hold_everything_once_and_in_order(small_store, size):
+    blocks = list(key_blocks(Entries(small_store.segments), size))
+    assert max(len(ids) for ids, _ in blocks) <= size
+    assert (np.concatenate([ids for ids, _ in blocks]) == small_store.column("ids")).all()
+    assert (np.concatenate([keys for _, keys in blocks]) == small_store.column("keys").astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_keys_that_are_not_finite_are_damage(small_store, bad):
+    small_store.segments[1].keys[3, 2] = bad
+    with pytest.raises(
+        StoreError, match=r"^damaged: memory/segments/000002/keys.npy holds numbers that are not finite"
+    ):
+        list(key_blocks(Entries(small_store.segments), 50))
