@@ -9,9 +9,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pytest
+import torch
 from families import LANGUAGES
 from sentences import SENTENCES
+from torch import Tensor
 
+from knnmt.combiner import Observation
 from knnmt.corpus import Pair
 from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import record_of
@@ -47,6 +50,14 @@ def make_store(
             {},
         )
         return writer.commit(writer.plan(staged))
+
+
+def observed(
+    distances: Tensor, values: Tensor, log_confidence: Tensor, log_p_values: Tensor, log_p_top: Tensor
+) -> Observation:
+    """An observation whose neighbours are numbered through."""
+    ids = torch.arange(values.numel()).view_as(values)
+    return Observation(distances, values, log_confidence, log_p_values, ids, log_p_top)
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, updates: int) -> None:

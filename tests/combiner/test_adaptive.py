@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tolerances import DOUBLE, SINGLE
+from worlds import observed
 
 from knnmt.combiner import Adaptive, Observation, mix_logits, mixture_log_p
 from knnmt.errors import MethodError
@@ -25,7 +26,7 @@ def world(k: int) -> tuple[Observation, torch.Tensor]:
         distances[row, there:], values[row, there:] = np.inf, 0
     log_p = torch.from_numpy(rng.normal(0, 2, (ROWS, VOCABULARY))).log_softmax(1)
     of_values = torch.from_numpy(values)
-    seen = Observation(
+    seen = observed(
         torch.from_numpy(distances),
         of_values,
         torch.from_numpy(-rng.random((ROWS, k))),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import torch
+from worlds import observed
 
 from knnmt.combiner import NEVER, Observation, first_of_its_value
 from knnmt.combiner.inputs import distinct_counts, log_p_inputs, retrieval_inputs, scaled_distances
@@ -20,7 +21,7 @@ def world(*, missing: bool = True) -> Observation:
     if missing:
         gone = np.arange(K) >= (np.arange(ROWS) % (K + 1))[:, None]
         distances[gone], values[gone], confidence[gone] = np.inf, 0, 0
-    return Observation(
+    return observed(
         *map(torch.from_numpy, (distances, values, confidence, -rng.random((ROWS, K)) * 9, -rng.random((ROWS, TOP))))
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tolerances import DOUBLE, SINGLE
+from worlds import observed
 
 from knnmt.combiner import PRESETS, Observation, Robust, mix_logits, mixture_log_p
 from knnmt.errors import MethodError
@@ -29,7 +30,7 @@ def world(k: int, top: int, dtype: torch.dtype = torch.float64) -> tuple[Observa
         distances[row, there:], values[row, there:], confidence[row, there:] = np.inf, 0, 0
     log_p = torch.from_numpy(rng.normal(0, 3, (ROWS, VOCABULARY))).log_softmax(1)
     of_values = torch.from_numpy(values)
-    seen = Observation(
+    seen = observed(
         distances=torch.from_numpy(distances).to(dtype),
         values=of_values,
         log_confidence=torch.from_numpy(confidence).to(dtype),

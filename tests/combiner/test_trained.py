@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from worlds import observed
 
 from knnmt.combiner import Adaptive, Combiner, Observation, Robust, Trained
 from knnmt.combiner.base import read_config
@@ -23,7 +24,7 @@ COMBINERS: dict[str, Callable[[int], Trained]] = {
 
 def observation(top: int) -> Observation:
     generator = torch.Generator().manual_seed(1)
-    return Observation(
+    return observed(
         (torch.rand(5, K, generator=generator) * 30).sort(1).values,
         torch.randint(0, 9, (5, K), generator=generator),
         -torch.rand(5, K, generator=generator) * 4,

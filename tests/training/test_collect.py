@@ -95,7 +95,6 @@ class Loops:
 def check_neighbours(features: Features, loops: Loops) -> list[int]:
     """Compares every row with sorting all that is allowed; gives the sentences in order."""
     assert features.queries is not None
-    assert features.ids is not None
     seen, found, start = features.observation, [], 0
     for length in features.lengths.tolist():
         rows = slice(start, start + length)
@@ -107,7 +106,9 @@ def check_neighbours(features: Features, loops: Loops) -> list[int]:
         for row, query in zip(range(rows.start, rows.stop), queries, strict=True):
             nearest = np.sort(((loops.keys[allowed] - query) ** 2).sum(1))[:K]
             np.testing.assert_allclose(seen.distances[row].numpy(), nearest, **DISTANCE)
-            places = [loops.place[pair] for pair in features.ids[row].tolist()]  # of equally near ones any will do
+            places = [
+                loops.place[pair] for pair in features.observation.ids[row].tolist()
+            ]  # of equally near ones any will do
             assert len(set(places)) == K
             assert set(places) <= set(allowed.tolist())
             assert seen.values[row].tolist() == loops.values[places].tolist()
@@ -177,7 +178,7 @@ def test_a_draw_depends_on_the_seed_alone(tmp_path: Path, models: dict[str, Tran
     def draw(seed: int) -> list[int]:
         features = collect_stored(models[layer], searcher, 6, 2, seed=seed)
         assert len(features.lengths) == 6
-        assert features.ids is features.queries is None, "kept only where they are read back"
+        assert features.queries is None, "kept only where they are read back"
         return features.tokens.tolist()
 
     assert draw(1) == draw(1)
@@ -206,8 +207,7 @@ def test_columns_of_dev_pairs(tmp_path: Path, models: dict[str, TranslationModel
     ]
     assert sorted(rows) == sorted(targets), "whole sentences, whatever their order"
     check_columns(features, model)
-    assert features.ids is not None
-    values = torch.from_numpy(store.entries.values(features.ids.numpy())).long()
+    values = torch.from_numpy(store.entries.values(features.observation.ids.numpy())).long()
     assert torch.equal(features.observation.values, values), "the ids are the neighbours'"
 
 

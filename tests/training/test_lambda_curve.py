@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 from tolerances import SHARE
+from worlds import observed
 
-from knnmt.combiner import Adaptive, Observation, Vanilla
+from knnmt.combiner import Adaptive, Vanilla
 from knnmt.training import Features, features, lambda_curve
 
 K, POSITIONS = 4, 200
@@ -23,7 +24,7 @@ def world() -> Features:
     log_p = torch.rand(POSITIONS, generator=generator).log()
     log_p[:3] = torch.tensor([1.0, 0.25, 0.0]).log().clamp_min(-1e4)
     blank = torch.zeros(POSITIONS, K)
-    seen = Observation(distances, values, blank, blank, torch.zeros(POSITIONS, 0))
+    seen = observed(distances, values, blank, blank, torch.zeros(POSITIONS, 0))
     tokens = torch.randint(0, 6, (POSITIONS,), generator=generator)
     return Features(seen, tokens, log_p, 6 * log_p, lengths=np.array([POSITIONS]), vocabulary=6, dim=4)
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from tolerances import DOUBLE, SHARE
 from torch import Tensor
+from worlds import observed
 
 from knnmt.combiner import (
     NEVER,
@@ -51,7 +52,7 @@ def world(top: int = K) -> tuple[Observation, Tensor, Tensor]:
     values[5, :4], tokens[5] = [3, 2, 3, 1], 0  # … or was not found
     log_p = torch.from_numpy(rng.normal(0, 3, (ROWS, VOCABULARY))).log_softmax(1)
     of_values = torch.from_numpy(values)
-    seen = Observation(
+    seen = observed(
         torch.from_numpy(distances),
         of_values,
         torch.from_numpy(confidence),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from worlds import observed
 
 from knnmt.combiner import Observation
 from knnmt.training import ClosedForm, Recipe
@@ -30,7 +31,7 @@ def world() -> Batch:
     tokens[::12] = 0  # what fills up a row, and a token all the same
     return Batch(
         rows=torch.from_numpy(rng.permutation(POSITIONS)[:ROWS]),
-        seen=Observation(
+        seen=observed(
             torch.from_numpy(distances).float(),
             torch.from_numpy(values),
             torch.from_numpy(confidence).float(),
@@ -139,7 +140,7 @@ def test_the_pseudo_pair_comes_in_for_the_farthest_after_the_noise() -> None:
     noise = Script(3, 1)
     noise.distances[0] = torch.tensor([9.0, 4.0, 5.0])
     noise.of_query[0] = 0.5
-    one = Observation(
+    one = observed(
         torch.tensor([[1.0, 2.0, 3.0]]),
         torch.tensor([[10, 20, 30]]),
         torch.zeros(1, 3),
@@ -157,7 +158,7 @@ def test_the_pseudo_pair_comes_in_for_the_farthest_after_the_noise() -> None:
 def test_the_two_draws_are_independent() -> None:
     """Each has probability α, and together α²; the same with one of them switched off."""
     rows, alpha = 20_000, 0.3
-    seen = Observation(
+    seen = observed(
         torch.tensor([[1.0, 50.0]]).repeat(rows, 1),
         torch.tensor([[3, 4]]).repeat(rows, 1),
         torch.zeros(rows, 2),
@@ -192,7 +193,7 @@ GAP = 1.95 * math.sqrt(2 / SAMPLES)  # a larger one has a probability of 0.001 i
 def alone(distances: Tensor) -> Batch:
     """Distances and nothing else of interest."""
     rows, like = len(distances), torch.zeros_like(distances)
-    seen = Observation(distances, like.long(), like - 3, like, like[:, :0])
+    seen = observed(distances, like.long(), like - 3, like, like[:, :0])
     return Batch(torch.arange(rows), seen, torch.zeros(rows).long(), torch.arange(rows) * -1.0, torch.zeros(rows))
 
 

@@ -18,7 +18,7 @@ from knnmt.datastore import Store
 from knnmt.errors import MethodError
 from knnmt.model import TranslationModel
 from knnmt.search import Searcher
-from knnmt.training import ClosedForm, Features, ReadBack, Recipe, collect_features, take
+from knnmt.training import ClosedForm, Features, ReadBack, Recipe, collect_features
 from knnmt.training.perturbation import Batch, perturb
 
 SEARCHED, K = 8, 5  # a combiner may look at fewer neighbours than were searched for
@@ -32,7 +32,7 @@ class World(NamedTuple):
 
     def batch(self, rows: Tensor) -> Batch:
         features = self.features
-        seen = take(features.observation, rows, K)
+        seen = features.observation.take(rows, K)
         return Batch(rows, seen, features.tokens[rows], features.log_p[rows], features.log_p_sum[rows])
 
     def read_back(self, sigma: float, seed: int = 0) -> ReadBack:

@@ -9,9 +9,9 @@ import pytest
 import torch
 from tolerances import NLL
 from torch import Tensor
-from worlds import interrupt_after
+from worlds import interrupt_after, observed
 
-from knnmt.combiner import Adaptive, Observation, Robust, Trained
+from knnmt.combiner import Adaptive, Robust, Trained
 from knnmt.training import ClosedForm, Features, Recipe, train, trainer
 from knnmt.training.perturbation import Batch
 
@@ -38,7 +38,7 @@ def make_world(sure: Callable[[Tensor], Tensor], right: Callable[[Tensor], Tenso
     wrong = (tokens + torch.from_numpy(random.integers(1, VOCABULARY, rows))) % VOCABULARY
     values = torch.where(right(coins), tokens, wrong)[:, None].repeat(1, K)
     return Features(
-        observation=Observation(
+        observation=observed(
             distances=torch.from_numpy(np.sort(random.uniform(5, 15, (rows, K)), axis=1)).float(),
             values=values,
             log_confidence=torch.from_numpy(-random.exponential(size=(rows, K))).float(),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from tolerances import NLL, SHARE
+from worlds import observed
 
-from knnmt.combiner import Observation
 from knnmt.training import Features
 from knnmt.tuning import Point, best_few, likelihood_grid
 
@@ -16,7 +16,7 @@ def features(seed: int = 0, positions: int = 50, k: int = 8) -> Features:
     values = torch.randint(0, 6, (positions, k), generator=generator)
     log_p = -torch.rand(positions, generator=generator) * 4
     empty = torch.zeros(positions, k)
-    seen = Observation(distances, values, empty, empty, torch.zeros(positions, 0))
+    seen = observed(distances, values, empty, empty, torch.zeros(positions, 0))
     tokens = torch.randint(0, 6, (positions,), generator=generator)
     return Features(seen, tokens, log_p, 6 * log_p, lengths=np.array([positions]), vocabulary=6, dim=4)
 

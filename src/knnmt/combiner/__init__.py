@@ -2,9 +2,10 @@
 
 from knnmt.combiner.adaptive import Adaptive
 from knnmt.combiner.base import Combiner, read_config
-from knnmt.combiner.combination import NEVER, Combination, Observation, observe, observe_with
+from knnmt.combiner.combination import Combination
 from knnmt.combiner.inputs import first_of_its_value
 from knnmt.combiner.mixture import log_p_knn, log_shares_of_both, mix_logits, mixture_log_p
+from knnmt.combiner.observation import NEVER, Observation, observe, observe_with
 from knnmt.combiner.registry import BASE, METHODS, Default, default_of, load_combiner
 from knnmt.combiner.robust import PARTS, PRESETS, Robust
 from knnmt.combiner.trained import Trained

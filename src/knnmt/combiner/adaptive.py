@@ -6,8 +6,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from knnmt.combiner.combination import NEVER, Combination, Observation, behind_nearest, log_shares
+from knnmt.combiner.combination import Combination, behind_nearest, log_shares
 from knnmt.combiner.inputs import retrieval_inputs
+from knnmt.combiner.observation import NEVER, Observation
 from knnmt.combiner.trained import Trained, seeded
 from knnmt.errors import MethodError
 

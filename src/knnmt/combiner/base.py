@@ -5,7 +5,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from knnmt.combiner.combination import Combination, Observation
+from knnmt.combiner.combination import Combination
+from knnmt.combiner.observation import Observation
 from knnmt.errors import MethodError
 from knnmt.out_of_memory import memory_errors
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from knnmt.combiner.combination import Observation
+from knnmt.combiner.observation import Observation
 
 _LOWEST_LOG_P = -100.0  # less sure than this tells nothing more, and would drown what else a linear layer sees
 

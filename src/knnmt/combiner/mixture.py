@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from knnmt.combiner.combination import NEVER, Combination
+from knnmt.combiner.combination import Combination
+from knnmt.combiner.observation import NEVER
 
 _MAX_LOG_ODDS = 13.8  # λ = 1 − 1e-6; beyond it the model's own choice would vanish
 

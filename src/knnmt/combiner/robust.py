@@ -7,8 +7,9 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
-from knnmt.combiner.combination import NEVER, Combination, Observation, behind_nearest, log_shares
+from knnmt.combiner.combination import Combination, behind_nearest, log_shares
 from knnmt.combiner.inputs import log_p_inputs, retrieval_inputs
+from knnmt.combiner.observation import NEVER, Observation
 from knnmt.combiner.trained import Trained, seeded
 from knnmt.errors import MethodError
 

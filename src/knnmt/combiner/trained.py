@@ -13,7 +13,8 @@ from safetensors.torch import load, save
 from torch import nn
 
 from knnmt.combiner.base import Combiner, damaged
-from knnmt.combiner.combination import Combination, Observation
+from knnmt.combiner.combination import Combination
+from knnmt.combiner.observation import Observation
 from knnmt.errors import MethodError
 from knnmt.out_of_memory import memory_errors
 

@@ -5,7 +5,8 @@ from typing import Any, Self
 import torch
 
 from knnmt.combiner.base import Combiner
-from knnmt.combiner.combination import NEVER, Combination, Observation, behind_nearest, log_shares
+from knnmt.combiner.combination import Combination, behind_nearest, log_shares
+from knnmt.combiner.observation import NEVER, Observation
 from knnmt.errors import MethodError
 
 

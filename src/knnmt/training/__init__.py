@@ -1,7 +1,7 @@
 """What combiners are fitted from, and how their networks are trained."""
 
 from knnmt.training.collect import collect_features, collect_stored
-from knnmt.training.features import Features, take
+from knnmt.training.features import Features
 from knnmt.training.lambda_curve import LambdaPoint, lambda_curve
 from knnmt.training.perturbation import ClosedForm, Noise
 from knnmt.training.read_back import ReadBack, check_projectable
@@ -21,6 +21,5 @@ __all__ = [
     "collect_features",
     "collect_stored",
     "lambda_curve",
-    "take",
     "train",
 ]

@@ -1,7 +1,6 @@
 """One search and one output projection for every position, of dev pairs or of the store's own sentences."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
 
 import numpy as np
 import torch
@@ -35,7 +34,7 @@ def collect_features(
     """Pass pairs through the model and search, once.
 
     Args:
-        keep_queries: keep what was searched for and the neighbours' ids too
+        keep_queries: keep what was searched for too
         leave: makes the searches' `exclude`, from the places of pairs in `pairs`
     """
     sources = model.codec.encode_sources([pair.source for pair in pairs])
@@ -119,7 +118,7 @@ def _collect(
     """Nothing of size positions × vocabulary is kept, or made but in chunks."""
     observations: list[Observation] = []
     columns: list[tuple[Tensor, ...]] = []  # tokens, log_p, log_p_sum
-    kept: list[tuple[Tensor, ...]] = []  # ids, queries
+    asked: list[Tensor] = []
     lengths = []
     with progress("Searching for every token's neighbours", total=sentences, unit="tokens") as meter:
         for states in batches:
@@ -127,12 +126,12 @@ def _collect(
             exclude = None if leave is None else leave(np.repeat(states.sentences, states.lengths))
             found = searcher.search(queries.numpy(), k, exclude)
             if keep_queries:
-                kept.append((torch.from_numpy(found.ids), queries))
+                asked.append(queries)
             for start in range(0, len(states.tokens), model.chunk_rows):
                 rows = slice(start, start + model.chunk_rows)
                 logits = model.logits(states.hidden[rows]).float()
                 log_sum_exp = logits.logsumexp(1)
-                observations.append(_on_cpu(observe(found[rows], logits, log_sum_exp, top)))
+                observations.append(observe(found[rows], logits, log_sum_exp, top).cpu())
                 log_p = logits.sub_(log_sum_exp[:, None]).clamp_min_(NEVER)
                 tokens = states.tokens[rows]
                 gold = log_p.gather(1, tokens[:, None]).squeeze(1)
@@ -140,9 +139,8 @@ def _collect(
             lengths.append(states.lengths)
             meter.advance(len(states.sentences), units=len(states.tokens))
     tokens, gold, total = map(torch.cat, zip(*columns, strict=True))
-    ids, asked = map(torch.cat, zip(*kept, strict=True)) if kept else (None, None)
     return Features(
-        observation=_concatenate(observations),
+        observation=Observation.concatenate(observations),
         tokens=tokens,
         log_p=gold,
         log_p_sum=total,
@@ -150,14 +148,5 @@ def _collect(
         vocabulary=model.vocab_size,
         dim=model.dim,
         skipped=skipped,
-        ids=ids,
-        queries=asked,
+        queries=torch.cat(asked) if asked else None,
     )
-
-
-def _on_cpu(observation: Observation) -> Observation:
-    return Observation(*(getattr(observation, field.name).cpu() for field in fields(Observation)))
-
-
-def _concatenate(parts: Sequence[Observation]) -> Observation:
-    return Observation(*(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(Observation)))

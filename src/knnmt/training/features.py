@@ -12,8 +12,6 @@ from knnmt.combiner import Combination, Combiner, Observation, mixture_log_p
 
 _ROWS = 65_536  # rows a combiner judges at once
 
-Rows = slice | Tensor
-
 
 @dataclass(frozen=True)
 class Features:
@@ -28,7 +26,7 @@ class Features:
         vocabulary: its size
         dim: of the keys
         skipped: pairs left out because they are longer than the model takes
-        ids, queries: the neighbours' ids and the keys searched for; only where perturbation reads keys back
+        queries: the keys searched for; only where perturbation reads keys back  # [positions, dim]
     """
 
     observation: Observation
@@ -39,7 +37,6 @@ class Features:
     vocabulary: int
     dim: int
     skipped: int = 0
-    ids: Tensor | None = None
     queries: Tensor | None = None
 
     def __len__(self) -> int:
@@ -81,16 +78,5 @@ class Features:
         """What a combiner answers, some rows at a time."""
         for start in range(0, len(self), _ROWS):
             rows = slice(start, start + _ROWS)
-            seen = take(self.observation, rows, combiner.k, combiner.top)
+            seen = self.observation.take(rows, combiner.k, combiner.top)
             yield rows, seen, combiner.combine(seen)
-
-
-def take(observation: Observation, rows: Rows, k: int, top: int = 0) -> Observation:
-    """Some rows of an observation, and of those the k nearest and the model's `top` highest log p's."""
-    return Observation(
-        distances=observation.distances[rows, :k],
-        values=observation.values[rows, :k],
-        log_confidence=observation.log_confidence[rows, :k],
-        log_p_values=observation.log_p_values[rows, :k],
-        log_p_top=observation.log_p_top[rows, :top],
-    )

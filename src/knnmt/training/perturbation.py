@@ -82,19 +82,12 @@ def perturb(batch: Batch, alpha: float, recipe: Recipe, noise: Noise, rng: np.ra
     changed = noisy | missed
     if not changed.any():
         return seen
-    distances, values = seen.distances.clone(), seen.values.clone()
-    confidence, own = seen.log_confidence.clone(), seen.log_p_values.clone()
+    new = replace(seen, **{name: column.clone() for name, column in seen.by_neighbour().items()})
     if len(at := noisy.nonzero().squeeze(1)):
-        distances[at], confidence[at] = noise.on_keys(batch, at)
+        new.distances[at], new.log_confidence[at] = noise.on_keys(batch, at)
     if len(at := missed.nonzero().squeeze(1)):
-        farthest = distances[at].argmax(1)  # of missing neighbours, which are infinitely far, the first
-        distances[at, farthest], confidence[at, farthest] = noise.on_queries(batch, at)
-        values[at, farthest], own[at, farthest] = batch.tokens[at], batch.log_p[at]
-    distances, order = distances.sort(dim=1, stable=True)
-    return replace(
-        seen,
-        distances=distances,
-        values=values.gather(1, order),
-        log_confidence=confidence.gather(1, order),
-        log_p_values=own.gather(1, order),
-    )
+        farthest = new.distances[at].argmax(1)  # of missing neighbours, which are infinitely far, the first
+        new.distances[at, farthest], new.log_confidence[at, farthest] = noise.on_queries(batch, at)
+        new.values[at, farthest], new.log_p_values[at, farthest] = batch.tokens[at], batch.log_p[at]
+        new.ids[at, farthest] = -1
+    return new.reordered(new.distances.argsort(dim=1, stable=True))

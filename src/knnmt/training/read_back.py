@@ -30,15 +30,14 @@ class ReadBack:
         self, sigma: float, rng: np.random.Generator, features: Features, store: Store, model: TranslationModel
     ) -> None:
         check_projectable(model.key_layer)
-        assert features.ids is not None
         assert features.queries is not None
         self.sigma, self.rng = sigma, rng
-        self.ids, self.queries = features.ids, features.queries
+        self.queries = features.queries
         self.store, self.model = store, model
 
     def on_keys(self, batch: Batch, at: Tensor) -> tuple[Tensor, Tensor]:
         rows = batch.rows[at]
-        ids = self.ids[rows][:, : batch.seen.values.shape[1]]
+        ids = batch.seen.ids[at]
         keys = self._noisy(torch.from_numpy(self.store.entries.keys(ids.numpy())).float())  # [at, K, dim]
         distances = ((keys - self.queries[rows][:, None]) ** 2).sum(2)
         log_p = self._log_p(keys.flatten(0, 1), batch.seen.values[at].flatten()).view_as(distances)

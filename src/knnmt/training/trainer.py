@@ -15,7 +15,7 @@ from knnmt.combiner import Trained
 from knnmt.errors import MethodError
 from knnmt.progress import Meter, progress
 from knnmt.ranges import ranges
-from knnmt.training.features import Features, take
+from knnmt.training.features import Features
 from knnmt.training.loss import smoothed_nll
 from knnmt.training.perturbation import Batch, Noise, perturb
 from knnmt.training.recipe import Recipe
@@ -119,7 +119,7 @@ class _Loop:
         features = self.features
         return Batch(
             rows=rows,
-            seen=take(features.observation, rows, self.combiner.k, self.combiner.top),
+            seen=features.observation.take(rows, self.combiner.k, self.combiner.top),
             tokens=features.tokens[rows],
             log_p=features.log_p[rows],
             log_p_sum=features.log_p_sum[rows],

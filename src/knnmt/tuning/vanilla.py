@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from knnmt.combiner import Vanilla
-from knnmt.training import Features, take
+from knnmt.training import Features
 
 LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # T in units of the median squared distance to the nearest neighbour, which differs by orders between models
@@ -55,7 +55,7 @@ def _log_p(features: Features, k: int, temperature: float, lambdas: Tensor) -> T
     parts = []
     for start in range(0, len(features), _ROWS):
         rows = slice(start, start + _ROWS)
-        seen = take(features.observation, rows, k)
+        seen = features.observation.take(rows, k)
         weights = combiner.combine(seen).weights
         parts.append((weights * (seen.values == features.tokens[rows, None])).sum(1).double())
     p_knn, p_nmt = torch.cat(parts), features.log_p.double().exp()
