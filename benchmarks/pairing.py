@@ -13,9 +13,20 @@ import time
 from machine import machine
 
 from knnmt.corpus import Corpus, Pair
-from knnmt.corpus.sample import SIZE
+from knnmt.corpus.sample import RUN, RUNS
 from knnmt.model import TranslationModel, make_runner
 from knnmt.workflow.pairing import _CLEAR, _FEW, Evidence, evidence
+
+COLUMNS = [
+    "corpus",
+    "order",
+    "order, swapped",
+    "together",
+    "together, shuffled",
+    "together, slipped",
+    "clear by 8 pairs",
+    "CPU-seconds for 8",
+]
 
 
 def main() -> None:
@@ -27,11 +38,17 @@ def main() -> None:
     print(machine())
     model = TranslationModel.load(options.model)
     model = model.run_by(make_runner(model, precision="int8", work="passes"))
-    print("| corpus | order | order, swapped | together | together, shuffled | clear by 8 pairs | CPU-seconds for 8 |")
-    print("|---|---|---|---|---|---|---|")
+    print(f"| {' | '.join(COLUMNS)} |")
+    print("|---" * len(COLUMNS) + "|")
     for source, target in zip(options.corpus[::2], options.corpus[1::2], strict=True):
         pairs = list(Corpus([source, target], languages=model.codec.languages))
-        _row(model, source, [random.Random(seed).sample(pairs, SIZE) for seed in range(options.samples)])
+        _row(model, source, [_sample(pairs, seed) for seed in range(options.samples)])
+
+
+def _sample(pairs: list[Pair], seed: int) -> list[Pair]:
+    """As the corpus samples: runs of neighbouring lines."""
+    starts = random.Random(seed).sample(range(0, len(pairs) - RUN, RUN), RUNS)
+    return [pair for start in starts for pair in pairs[start : start + RUN]]
 
 
 def _row(model: TranslationModel, name: str, samples: list[list[Pair]]) -> None:
@@ -42,7 +59,9 @@ def _row(model: TranslationModel, name: str, samples: list[list[Pair]]) -> None:
     right = [evidence(model, sample) for sample in samples]
     swapped = [evidence(model, [Pair(pair.target, pair.source, "", 1) for pair in sample]) for sample in samples]
     shuffled = [evidence(model, _unrelated(sample)) for sample in samples]
-    cells = [_range(right, "order"), _range(swapped, "order"), _range(right, "together"), _range(shuffled, "together")]
+    slipped = [evidence(model, _slipped(sample)) for sample in samples]
+    cells = [_range(right, "order"), _range(swapped, "order")]
+    cells += [_range(each, "together") for each in (right, shuffled, slipped)]
     print(f"| {name} | {' | '.join(cells)} | {clear} of {len(samples)} | {seconds:.2f} |", flush=True)
 
 
@@ -50,6 +69,12 @@ def _unrelated(sample: list[Pair]) -> list[Pair]:
     """Each source with a target that is neither its own nor, when `evidence` shifts the sources, becomes so."""
     half = len(sample) // 2
     targets = [pair.target for pair in sample[half:] + sample[:half]]
+    return [Pair(pair.source, target, "", 1) for pair, target in zip(sample, targets, strict=True)]
+
+
+def _slipped(sample: list[Pair]) -> list[Pair]:
+    """Each source with the target of the next line."""
+    targets = [pair.target for pair in sample[1:] + sample[:1]]
     return [Pair(pair.source, target, "", 1) for pair, target in zip(sample, targets, strict=True)]
 
 

@@ -192,7 +192,7 @@ def test_a_store_whose_name_is_not_utf8(refused: Callable[..., None], arguments:
     for name in (b"f\xfcnf", b"f\xfcnf/store"):
         os.makedirs(name, exist_ok=True)
         command = [os.fsdecode(name) if argument == "PLACE" else argument for argument in arguments]
-        expected = r"^[Ff]\\xfcnf.* is not a UTF-8 name; choose another directory"
+        expected = r"^The name f\\xfcnf.* is not UTF-8; choose another directory"
         refused(expected, *command, stdin=b"Der Hund.\n")
 
 

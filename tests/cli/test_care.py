@@ -1,6 +1,7 @@
 """`knnmt use`, `forget`, `verify`, and what `info` says of what is unusual."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def test_verify(run: Run, world: Path) -> None:
     damaged = run("verify", "store")
     assert damaged.code == 2
     assert "config.json is damaged" in damaged.out.replace("\n", " ")
-    assert damaged.err == "store is damaged.\n"
+    assert damaged.err == "store is not sound, or could not be read.\n"
     value = json.loads(run("verify", "store", "--json").out)
     assert value["ok"] is False
     assert len(value["problems"]) == 1
@@ -101,8 +102,46 @@ def test_one_combiner_that_cannot_be_used(run: Run, two: Path) -> None:
     problems = {each["name"]: each.get("problem") for each in value["combiners"]}
     assert problems["vanilla"] is None
     assert "unknown here; upgrade" in problems["ablation"]
+    assert value["default"]["unusable"] == ["ablation"]
     assert "cannot be used: The combiner ablation is of the method of the future" in run("info", "store").out
-    assert run("translate", "store", "--beam", "1", stdin="Ja.\n").err.startswith("method:vanilla|")
+    first, second = run("translate", "store", "--beam", "1", stdin="Ja.\n").err.splitlines()
+    assert first == "warning: ablation cannot be used, see `knnmt info store`."
+    assert second.startswith("method:vanilla|")
+    refused = run("use", "store", "ablation")
+    assert refused.code == 2
+    assert "unknown here; upgrade" in refused.err
+
+
+def test_a_combiner_directory_without_permission(run: Run, two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root reads everything, so the refusal is made here."""
+    directory = str(Store.open(two).combiners["ablation"])
+    opened = os.open
+
+    def refused(name: Any, *arguments: Any, **options: Any) -> int:
+        if str(name) == directory:
+            raise PermissionError(13, "Permission denied", directory)
+        return opened(name, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refused)
+    assert Store.open(two).combiners
+
+
+def test_a_choice_that_is_not_there(run: Run, two: Path) -> None:
+    manifest = json.loads((two / "manifest.json").read_text())
+    (two / "manifest.json").write_text(json.dumps(manifest | {"default": "ghost"}))
+    assert "to be used with ghost, which it does not have" in run("verify", "store", "--json").out
+
+
+def test_a_fit_on_pairs_of_the_store_does_not_win(run: Run, world: Path) -> None:
+    """It looks best on them, because it trusts the store in everything."""
+    options = ("--method", "vanilla", "--decode-best", "0", "--name", "honest")
+    assert run("fit", "store", *DEV, *options).code == 0
+    result = run("fit", "store", *MEMORY, *options)
+    assert "not kept: the honest that the store has was fitted on pairs that are not in the store" in result.err
+    combiners = json.loads(run("info", "store", "--json").out)["combiners"]
+    assert {each["name"]: each["record"]["leaked"] for each in combiners} == {"vanilla": 38, "honest": 0}
+    assert default(run)["name"] == "vanilla", "honest is worse than the model alone here"
+    assert default(run)["why"].endswith("; its dev pairs were in the store")
 
 
 def test_info_of_a_store_whose_index_is_lost(run: Run, world: Path) -> None:

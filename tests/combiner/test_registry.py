@@ -99,6 +99,10 @@ def test_the_default_has_the_lowest_dev_nll_whatever_its_method(
     assert default_of(store).why == "lowest dev NLL of what was fitted: 3.550, base 3.870"
     store = keep(store, "vanilla", measured(Vanilla(4, 0.1, 1.0), 3.5, 3.87))
     assert default_of(store).name == "vanilla"
+    leaked = measured(Vanilla(4, 0.9, 1.0), 0.1, 3.87)
+    leaked.record |= {"leaked": 40, "dev_pairs": 100}
+    store = keep(store, "leaked", leaked)
+    assert default_of(store).name == "vanilla", "on pairs that are in the store every memory looks good"
     store = keep(store, "other-dev", measured(Vanilla(4, 0.1, 1.0), 1.0, 1.1))
     assert default_of(store).name == "vanilla", "it gains most on its dev pairs, though others are easier"
 

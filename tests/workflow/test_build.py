@@ -373,7 +373,7 @@ def test_a_lost_index_is_made_anew(
         before = build(path, write_corpus(SENTENCES[:-3]), model, index="ivf")
         assert before.index_directory is not None
         damage(before.index_directory)
-        with pytest.raises(StoreError, match="on the store without a corpus, which makes the index anew"):
+        with pytest.raises(StoreError, match="on the store without a corpus, which rebuilds the index"):
             Searcher(before)
         after = build(path, corpus, model)
         assert after.pairs == before.pairs if not corpus else after.pairs > before.pairs

@@ -58,10 +58,15 @@ def off_by_one(pairs: Pairs) -> Pairs:
     return [(source, target) for (source, _), (_, target) in pairwise(pairs)]
 
 
+def off_by_minus_one(pairs: Pairs) -> Pairs:
+    return [(source, target) for (_, target), (source, _) in pairwise(pairs)]
+
+
 WRONG = [
     (swapped, "wrong order, the model translates from de into en: swap them"),
     (shuffled, "do not belong together"),
     (off_by_one, "do not belong together"),
+    (off_by_minus_one, "do not belong together"),
     (same, "are the same text"),
 ]
 
@@ -94,6 +99,15 @@ def test_five_lines_in_the_wrong_order(tmp_path: Path, small: TranslationModel, 
     with pytest.raises(CorpusError, match="wrong order"):
         build_with_report(tmp_path / "store", [write(swapped(pairs[:5]))], small)
     assert build_with_report(tmp_path / "store", [write(pairs[:5])], small).sentences == 5
+
+
+def test_a_corpus_that_is_in_the_store_already_is_not_judged(
+    tmp_path: Path, small: TranslationModel, pairs: Pairs, write: Write
+) -> None:
+    """A forced corpus would be refused each time it is exported again."""
+    odd = write(shuffled(pairs))
+    build_with_report(tmp_path / "store", [odd], small, force=True)
+    assert build_with_report(tmp_path / "store", [odd], small).known == len(pairs)
 
 
 def test_a_wrong_file_among_right_ones(tmp_path: Path, small: TranslationModel, pairs: Pairs, write: Write) -> None:

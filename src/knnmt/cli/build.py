@@ -78,7 +78,8 @@ def build(
     if as_json:
         print_json({"added": added, "store": info(report.store)})
         return
-    done = "an index" if not drop_unfinished else "nothing; unfinished builds were removed"
+    search = info(report.store)["search"]
+    done = f"an index: {search['index']}" if not drop_unfinished else "nothing; unfinished builds were removed"
     rows = [("added", f"{report.pairs:,} pairs of {report.sentences:,} sentences" if corpus else done)]
     rows.append(("store", f"{report.store.pairs:,} pairs, {size(sum(report.store.sizes().values()))} in {store}"))
     if report.resumed:

@@ -1,13 +1,16 @@
 """`knnmt fit`"""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from knnmt.cli import options
 from knnmt.cli.console import note, print_json
 from knnmt.shell import command
+
+if TYPE_CHECKING:
+    from knnmt.workflow import FitReport
 
 # Options that say nothing to other methods.
 _ONLY = {
@@ -197,8 +200,8 @@ def fit(
         show(report)
     if not report.kept:
         note(
-            f"warning: not kept: the {report.name} that the store has is better on these pairs (NLL "
-            f"{report.previous_nll:.3f}, the new one {report.nll:.3f}); --force replaces it, --name keeps both."
+            f"warning: not kept: the {report.name} that the store has {_better(report)}; --force replaces it, --name "
+            "keeps both."
         )
     if report.kept and report.nll >= report.base_nll:
         note(f"warning: {report.name} is worse than the model alone, so it is used only if it is named.")
@@ -210,6 +213,13 @@ def fit(
         note("Interrupted; the best so far is kept.")
     if not as_json:
         note(f"next: {command('translate', store)} < FILE")
+
+
+def _better(report: "FitReport") -> str:
+    assert report.previous_nll is not None
+    if report.nll > report.previous_nll:
+        return f"is better on these pairs (NLL {report.previous_nll:.3f}, the new one {report.nll:.3f})"
+    return "was fitted on pairs that are not in the store"
 
 
 def _scale(text: str) -> float | None:

@@ -4,6 +4,7 @@ from typing import Any
 
 from knnmt.cli import options
 from knnmt.cli.console import facts, note, print_json, settings_in_a_line, size
+from knnmt.shell import command
 
 
 def info(store: options.Store, as_json: options.Json = False) -> None:
@@ -37,7 +38,7 @@ def info(store: options.Store, as_json: options.Json = False) -> None:
         files = " ".join(map(str, build.get("corpus", [])))
         note(
             f"warning: {build['sentences']:,} sentences of an unfinished build are ready ({files}); run the same "
-            "command again to finish it, or remove it with knnmt build --drop-unfinished."
+            f"command again to finish it, or remove it with {command('build', store, '--drop-unfinished')}."
         )
 
 

@@ -77,7 +77,7 @@ def run() -> None:
         sys.exit(2)
     except SystemExit as ending:
         if ending.code == _INTERRUPTED:
-            note("knnmt: Interrupted; nothing of a store is lost, and a build that is run again goes on where it was.")
+            note("knnmt: Interrupted; the store is as it was. Run again, a build goes on from its last finished block.")
         raise
 
 

@@ -19,6 +19,6 @@ def verify(store: options.Store, as_json: options.Json = False) -> None:
     else:
         for problem in problems:
             out.print(problem, markup=False, soft_wrap=True)
-        note(f"{store} is damaged." if problems else f"{store} is sound.")
+        note(f"{store} is not sound, or could not be read." if problems else f"{store} is sound.")
     if problems:
         raise typer.Exit(2)

@@ -6,7 +6,7 @@ from knnmt.combiner.combination import Combination
 from knnmt.combiner.inputs import first_of_its_value
 from knnmt.combiner.mixture import log_p_knn, log_shares_of_both, mix_logits, mixture_log_p
 from knnmt.combiner.observation import NEVER, Observation, observe, observe_with
-from knnmt.combiner.registry import BASE, METHODS, Default, default_of, load_combiner
+from knnmt.combiner.registry import BASE, METHODS, Default, default_of, is_leaked, load_combiner
 from knnmt.combiner.robust import PARTS, PRESETS, Robust
 from knnmt.combiner.trained import Trained
 from knnmt.combiner.vanilla import Vanilla
@@ -27,6 +27,7 @@ __all__ = [
     "Vanilla",
     "default_of",
     "first_of_its_value",
+    "is_leaked",
     "load_combiner",
     "log_p_knn",
     "log_shares_of_both",

@@ -1,7 +1,6 @@
 """The table of methods, and the rule for which one is used when none is named."""
 
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,52 +15,70 @@ from knnmt.shell import command
 METHODS: dict[str, type[Combiner]] = {each.method: each for each in (Vanilla, Adaptive, Robust)}
 
 BASE = "base"  # the model alone; a reserved name
+LEAKED = 0.1  # share of dev pairs found in the store from which on their NLL says nothing
 
 
 @dataclass(frozen=True)
 class Default:
-    """The method that is used when none is named, and why it is that one."""
+    """The method that is used when none is named, why it is that one, and which combiners could not be considered."""
 
     name: str
     why: str
+    unusable: tuple[str, ...] = ()
 
 
 def default_of(store: Store) -> Default:
     """What was chosen by hand, else the fitted combiner with the lowest dev NLL, never one worse than the base model.
 
     Combiners may have been fitted on different dev pairs, so each is compared with the base model on its own: on the
-    same pairs that is the order of their NLL. One that cannot be read, or of a method unknown here, is passed over.
+    same pairs that is the order of their NLL. One whose dev pairs were in the store comes after all others.
     """
     if store.manifest.default is not None:
         return Default(store.manifest.default, "chosen with `knnmt use`")
-    gains = {}
+    gains, unusable = {}, []
     for name, directory in sorted(store.combiners.items()):
-        with suppress(MethodError):
+        try:
             config = read_config(directory)
-            if config["method"] in METHODS:
-                gains[name] = _gain(config)
+            gains[name] = _gain(config)
+        except MethodError:
+            unusable.append(name)
     if not gains:
-        return Default(BASE, "nothing was fitted yet")
-    best = max(gains, key=lambda name: gains[name].nats)
-    if gains[best].nats <= 0:
-        return Default(BASE, "nothing that was fitted is better than the model alone on its dev pairs")
-    return Default(best, gains[best].words)
+        why = "nothing that was fitted can be used" if unusable else "nothing was fitted yet"
+        return Default(BASE, why, tuple(unusable))
+    better = {name: gain for name, gain in gains.items() if gain.nats > 0}
+    if not better:
+        why = "nothing that was fitted is better than the model alone on its dev pairs"
+        return Default(BASE, why, tuple(unusable))
+    best = max(better, key=lambda name: (not better[name].leaked, better[name].nats))
+    return Default(best, gains[best].words, tuple(unusable))
 
 
 @dataclass(frozen=True)
 class _Gain:
+    """By how many nats a combiner is better than the base model."""
+
     nats: float
     words: str
+    leaked: bool
 
 
 def _gain(config: dict[str, Any]) -> _Gain:
-    """By how much a combiner is better than the base model; a combiner that nobody measured comes last."""
+    """A combiner that nobody measured comes after those that are better than the base model."""
+    if config["method"] not in METHODS:
+        raise MethodError(f"The method {config['method']} is unknown here.")
     record = config.get("record")
     try:
         nll, base = float(record["nll"]), float(record["base_nll"])  # type: ignore[index]
     except (KeyError, TypeError, ValueError):
-        return _Gain(sys.float_info.min, "fitted, without a record of its dev NLL")
-    return _Gain(base - nll, f"lowest dev NLL of what was fitted: {nll:.3f}, base {base:.3f}")
+        return _Gain(sys.float_info.min, "fitted, without a record of its dev NLL", False)
+    words = f"lowest dev NLL of what was fitted: {nll:.3f}, base {base:.3f}"
+    leaked = is_leaked(record or {})
+    return _Gain(base - nll, words + ("; its dev pairs were in the store" if leaked else ""), leaked)
+
+
+def is_leaked(record: dict[str, Any]) -> bool:
+    """Whether a combiner was fitted on pairs that were in the store: it trusts the store too much."""
+    return bool(record.get("leaked", 0) > LEAKED * max(record.get("dev_pairs") or 0, 1))
 
 
 def load_combiner(store: Store, name: str) -> Combiner | None:

@@ -69,6 +69,11 @@ class Corpus:
         self.limit = limit
         self.force = force
 
+    @property
+    def names(self) -> list[str]:
+        """The files as they can be written and printed."""
+        return [_printable(path) for path in self.paths]
+
     def scan(self) -> CorpusSummary:
         """Read everything once, check it, count it; raises CorpusError for what iterating would stumble over."""
         digest = blake2b(digest_size=16)

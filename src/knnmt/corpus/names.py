@@ -1,6 +1,7 @@
 """Whether plain text files stand in the order source, target, by the languages that their names say."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -38,7 +39,11 @@ def _check_pair(source: str, target: str, languages: _Languages) -> None:
     for file, name, language, other, way in zip((source, target), said, own, own[::-1], ways, strict=True):
         # the code of a group of languages (roa, mul) has three letters or more
         if name and name != language and (name == other or len(language) == 2):
-            advice = f"give the source file first, as in `{target} {source}`" if swapped else f"give one in {language}"
+            advice = (
+                f"give the source file first, as in `{shlex.join([target, source])}`"
+                if swapped
+                else f"give one in {language}"
+            )
             raise CorpusError(f"{file} is {name} by its name, but the model translates {way}: {advice}, {_FORCE}.")
 
 
@@ -51,7 +56,7 @@ def _check_shell_order(names: Sequence[str], languages: _Languages) -> None:
     [(first, second)] = [sides for sides in apart if sides]
     turned = languages and _language(second, languages) == language_of(languages[0])
     sources, targets = (names[half:], names[:half]) if turned else (names[:half], names[half:])
-    right = " ".join(f"{source} {target}" for source, target in zip(sources[:2], targets[:2], strict=True))
+    right = shlex.join([name for pair in zip(sources[:2], targets[:2], strict=True) for name in pair])
     raise CorpusError(
         f"{names[0]} and {names[1]} are both {first} by their names: give each source file and after it its "
         f"target file, as in `{right}{' …' if half > 2 else ''}`, {_FORCE}."

@@ -64,7 +64,7 @@ def check_name(path: Path) -> None:
         name.decode("utf-8")
     except UnicodeDecodeError:
         shown = name.decode("utf-8", "backslashreplace")
-        raise StoreError(f"{shown} is not a UTF-8 name; choose another directory") from None
+        raise StoreError(f"the name {shown} is not UTF-8; choose another directory") from None
 
 
 def write_json(path: Path, value: Any) -> None:

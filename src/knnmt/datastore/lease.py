@@ -28,6 +28,8 @@ class Lease:
     def _hold(self, directory: Path) -> None:
         try:
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        except PermissionError:
+            return  # who opens what is in it is told
         except (FileNotFoundError, NotADirectoryError):
             self.complete = False
             return

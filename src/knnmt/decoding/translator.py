@@ -18,6 +18,7 @@ from knnmt.errors import MethodError
 from knnmt.model import TranslationModel, batches_by_tokens
 from knnmt.progress import progress
 from knnmt.search import Searcher
+from knnmt.shell import command
 
 _SOURCE_TOKENS = 8192  # padded source tokens of a batch, whatever its number of sentences
 
@@ -82,6 +83,9 @@ class Translator:
         combiner = method if isinstance(method, Combiner) else load_combiner(self.store, self.method)
         if method is None and combiner is None and self.store.manifest.default != BASE:
             warnings.warn(f"{no_combiner(self.store, default)} Until then the model translates alone.", stacklevel=2)
+        if method is None and default.unusable:
+            see = command("info", self.store.path)
+            warnings.warn(f"{', '.join(default.unusable)} cannot be used, see `{see}`.", stacklevel=2)
         self.settings.check_vocabulary(self.store.model.vocab_size)
         if combiner is not None and combiner.k > self.store.pairs:
             raise MethodError(

@@ -1,5 +1,6 @@
 """From a name to a Hugging Face model: a directory wins over the bundled model, and that over the hub."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,11 +87,15 @@ def _moved(model: Any, device: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """transformers draws a bar for every load; ours are the only ones a user should see."""
+    """transformers draws a bar for every load, and the hub's client tells of every try; ours is the one sentence."""
     shown = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    hub = logging.getLogger("huggingface_hub")
+    level = hub.level
+    hub.setLevel(logging.ERROR)
     try:
         yield
     finally:
+        hub.setLevel(level)
         if shown:
             transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -9,7 +9,7 @@ from knnmt.datastore import Store
 from knnmt.errors import StoreError
 
 CONFIG = "config.json"
-MEND = "run `knnmt build` on the store without a corpus, which makes the index anew"
+MEND = "run `knnmt build` on the store without a corpus, which rebuilds the index"
 
 
 @dataclass(frozen=True)

@@ -118,14 +118,14 @@ def build_with_report(
     made_with = Store.open(path).model.precision if exists else NEW_STORE_PRECISION
     runner = make_runner(model, engine, precision, "passes", made_with)
     model, record = model.run_by(runner), record_of(model, runner)
-    if not force:
-        check_pairing(model, summary)
     with StoreWriter(path, record) as writer:
         if drop_unfinished:
             writer.drop_staged()
         key = json.dumps([summary.digest, record.to_json(), origin, keep_duplicates], sort_keys=True)
         staged = writer.stage(hashlib.blake2b(key.encode(), digest_size=16).hexdigest())
         known = _KnownPairs(writer.store, keep_duplicates)
+        if not force:
+            check_pairing(model, {name: known.new(sample) for name, sample in summary.samples.items()})
         if not staged.committed and known.among(staged.pair_hashes()).any():
             staged.restart()  # another build has added some of them meanwhile
         resumed, counts = staged.rows, staged.state
@@ -210,6 +210,10 @@ class _KnownPairs:
         if store is not None:
             self.hashes = np.sort(StoredSentences(store).hashes("pair"))
 
+    def new(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """Those that are not in the store."""
+        return [pair for pair, stored in zip(pairs, self.has(_hashes(pairs)), strict=True) if not stored]
+
     def among(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Which of the hashes [n] are those of stored pairs that must not be added again."""
         return self.has(hashes) & (not self.keep)
@@ -220,6 +224,10 @@ class _KnownPairs:
             return np.zeros(len(hashes), np.bool_)
         places = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
         return np.asarray(self.hashes[places] == hashes)
+
+
+def _hashes(pairs: Sequence[Pair]) -> NDArray[np.uint64]:
+    return np.array([pair_hash(pair.source, pair.target) for pair in pairs], dtype=np.uint64)
 
 
 def _fill(
@@ -234,7 +242,7 @@ def _fill(
         counts["known"] += block.known
         meter.advance(block.consumed - len(block.pairs))
         if block.pairs:
-            staged.append(*_encode(model, block, meter), block.pairs, counts | {"corpus": corpus.paths})
+            staged.append(*_encode(model, block, meter), block.pairs, counts | {"corpus": corpus.names})
     return counts
 
 
@@ -244,7 +252,7 @@ def _blocks(model: TranslationModel, pairs: Iterator[Pair], known: _KnownPairs) 
     block = _Block([], [], [], 0, 0, 0)
     tokens = 0
     while gulp := list(islice(pairs, _GULP)):
-        hashes = np.array([pair_hash(pair.source, pair.target) for pair in gulp], dtype=np.uint64)
+        hashes = _hashes(gulp)
         new = [pair for pair, stored in zip(gulp, known.among(hashes), strict=True) if not stored]
         sources = model.codec.encode_sources([pair.source for pair in new])
         targets = model.codec.encode_targets([pair.target for pair in new])

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from knnmt.combiner import BASE
+from knnmt.combiner import BASE, load_combiner
 from knnmt.datastore import Store, StoreWriter
 from knnmt.errors import MethodError
 
@@ -19,6 +19,7 @@ def use(store: Store | str | Path, name: str) -> Store:
     with StoreWriter(store.path, store.model, wait=True) as writer:
         if name not in (BASE, AUTO):
             _check(writer.opened, name)
+            load_combiner(writer.opened, name)  # which says what is wrong with one that cannot be used
         return writer.choose(None if name == AUTO else name)
 
 

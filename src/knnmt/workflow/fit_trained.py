@@ -13,6 +13,7 @@ from knnmt.tuning import likelihood_grid
 from knnmt.workflow.session import Session
 
 MEDIAN = 10.0  # what the nearest neighbour's median distance is scaled to: the range the recipe was made for
+LARGEST_LAYER = 4096  # hidden units: the networks are small, and the dev set too
 _TEMPERATURES = (0.1, 0.2, 0.5, 1.0, 2.0)  # of adaptive, in units of the median nearest distance
 
 # What can be left out of the robust method, named as in the paper's ablation.
@@ -50,6 +51,9 @@ class Networks:
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:
             raise MethodError(f"There is no preset {self.preset}; choose one of {', '.join(PRESETS)}.")
+        for name in ("dc", "wp", "hidden"):
+            if (getattr(self, name) or 1) > LARGEST_LAYER:
+                raise MethodError(f"--{name} is {getattr(self, name)}, but at most {LARGEST_LAYER:,} is possible.")
 
     def leaving_out(self, method: str, parts: Iterable[str], recipe: Recipe) -> "tuple[Networks, Recipe]":
         """Networks and recipe without some parts of the method."""

@@ -23,7 +23,7 @@ def info(store: Store | str | Path) -> dict[str, Any]:
         "model": store.model.to_json(),
         "bytes": store.sizes(),
         "search": _search(store),
-        "default": {"name": default.name, "why": default.why},
+        "default": {"name": default.name, "why": default.why, "unusable": list(default.unusable)},
         "combiners": [_combiner(store, name) for name in sorted(store.combiners)],
         "unfinished": [{"sentences": each.sentences, "pairs": each.rows} | each.state for each in store.unfinished()],
     }

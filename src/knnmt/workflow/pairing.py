@@ -1,13 +1,13 @@
 """Whether a corpus is what the model translates: in the right order, and each line with its own translation."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knnmt.corpus import CorpusSummary, Pair, normalise
+from knnmt.corpus import Pair, normalise
 from knnmt.errors import CorpusError
 from knnmt.model import TranslationModel
 
@@ -23,13 +23,13 @@ _FORCE = "or use --force if it is right as it is"
 Tokens = list[list[int]]
 
 
-def check_pairing(model: TranslationModel, summary: CorpusSummary) -> None:
+def check_pairing(model: TranslationModel, samples: Mapping[str, Sequence[Pair]]) -> None:
     """Refuse files that the model's own likelihood speaks against, by a sample of each.
 
     The likelihood of the targets must not be higher with both sides swapped, and it must be higher than with the
-    sources of other pairs.
+    sources of the lines before and after.
     """
-    for name, pairs in summary.samples.items():
+    for name, pairs in samples.items():
         _check(model, name, pairs)
 
 
@@ -39,7 +39,7 @@ class Evidence:
 
     Attributes:
         order: how much likelier the targets are than with both sides swapped
-        together: how much likelier they are than beside the sources of other pairs
+        together: how much likelier they are than beside the sources of the lines before and after; the lesser of both
     """
 
     order: float
@@ -52,8 +52,8 @@ def evidence(model: TranslationModel, pairs: Sequence[Pair]) -> Evidence:
     sources, targets = _encode(model, first, second)
     given = _nll(model, sources, targets)
     swapped = _nll(model, *_encode(model, second, first))
-    others = _nll(model, sources[1:] + sources[:1], targets)
-    return Evidence(_deviations(swapped - given), _deviations(others - given))
+    shifted = [_nll(model, sources[by:] + sources[:by], targets) for by in (1, -1)]
+    return Evidence(_deviations(swapped - given), min(_deviations(others - given) for others in shifted))
 
 
 def _check(model: TranslationModel, name: str, pairs: Sequence[Pair]) -> None:
@@ -73,7 +73,8 @@ def _check(model: TranslationModel, name: str, pairs: Sequence[Pair]) -> None:
     if len(pairs) >= _FEWEST_TOGETHER and found.together < _TOGETHER:
         raise CorpusError(
             f"The two sides of {name} do not belong together: to the model, a line is no likelier beside its own "
-            f"partner than beside another. Check that each line of one translates the same line of the other, {_FORCE}."
+            "partner than beside the next one. Check that each line of one translates the same line of the other, "
+            f"{_FORCE}."
         )
 
 

@@ -55,7 +55,7 @@ class Session:
         read = Corpus(corpus, languages=model.codec.languages, limit=limit, force=force)
         summary = read.scan()
         if not force:
-            check_pairing(model, summary)
+            check_pairing(model, summary.samples)
         return cls(store, model, searcher, list(read), summary)
 
     def in_store(self) -> list[bool]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from knnmt.combiner import load_combiner
+from knnmt.combiner import BASE, load_combiner
 from knnmt.datastore import Store, verify_files
 from knnmt.errors import KnnmtError
 from knnmt.search import Searcher
@@ -23,6 +23,9 @@ def verify(store: Store | str | Path) -> list[str]:
         Searcher(opened, in_memory=False)
     except KnnmtError as error:
         problems.append(str(error))
+    chosen = opened.manifest.default
+    if chosen not in (None, BASE, *opened.combiners):
+        problems.append(f"{opened.path} is to be used with {chosen}, which it does not have; choose with `knnmt use`")
     for name in sorted(opened.combiners):
         try:
             load_combiner(opened, name)
