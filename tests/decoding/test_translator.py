@@ -51,10 +51,11 @@ def test_a_single_line_is_no_list_of_lines(store: Store, model: TranslationModel
     assert mine.translate(line for line in LINES[:2]) == mine.translate(LINES[:2]), "any iterable will do"
 
 
-def test_empty_lines_stay_empty(store: Store, model: TranslationModel) -> None:
-    found = translator(store, model).translate(["", LINES[0], "   ", "\t"])
-    assert found[0] == found[2] == found[3] == ""
-    assert found[1]
+@pytest.mark.parametrize("split", [True, False])
+def test_empty_lines_stay_empty(store: Store, model: TranslationModel, split: bool) -> None:
+    """What nobody sees is no text either: a zero-width space, a byte order mark, NUL."""
+    found = translator(store, model, split=split).translate(["", LINES[0], "   ", "\t", "\u200b", " \ufeff\0 "])
+    assert [text == "" for text in found] == [True, False, True, True, True, True]
     assert translator(store, model).translate([]) == []
 
 
