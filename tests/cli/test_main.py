@@ -16,7 +16,7 @@ from knnmt.cli.main import app
 
 Run = Callable[..., Any]
 COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
-PROGRAM = [sys.executable, "-c", "from knnmt.cli.main import run; run()"]
+PROGRAM = [sys.executable, "-m", "knnmt"]
 # as most users have it: what is written waits in a buffer, and fails to be written only at the end
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 

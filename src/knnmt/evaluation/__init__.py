@@ -1,15 +1,18 @@
-"""How good translations are: BLEU, chrF, significance and COMET."""
+"""How good translations are: BLEU, chrF, significance and COMET; and what λ follows."""
 
 from knnmt.evaluation.comet import comet_scores, find_comet
+from knnmt.evaluation.lambda_curve import LambdaPoint, lambda_curve
 from knnmt.evaluation.metrics import PValues, Scores, SystemScore, corpus_bleu, score_systems, sentence_chrf
 
 __all__ = [
+    "LambdaPoint",
     "PValues",
     "Scores",
     "SystemScore",
     "comet_scores",
     "corpus_bleu",
     "find_comet",
+    "lambda_curve",
     "score_systems",
     "sentence_chrf",
 ]

@@ -2,7 +2,6 @@
 
 from knnmt.training.collect import collect_features, collect_stored
 from knnmt.training.features import Features
-from knnmt.training.lambda_curve import LambdaPoint, lambda_curve
 from knnmt.training.perturbation import ClosedForm, Noise
 from knnmt.training.read_back import ReadBack, check_projectable
 from knnmt.training.recipe import Recipe
@@ -11,7 +10,6 @@ from knnmt.training.trainer import Training, Validation, train
 __all__ = [
     "ClosedForm",
     "Features",
-    "LambdaPoint",
     "Noise",
     "ReadBack",
     "Recipe",
@@ -20,6 +18,5 @@ __all__ = [
     "check_projectable",
     "collect_features",
     "collect_stored",
-    "lambda_curve",
     "train",
 ]

@@ -11,9 +11,9 @@ from knnmt.combiner import BASE, load_combiner
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator
 from knnmt.errors import EvaluationError
-from knnmt.evaluation import Scores, comet_scores, find_comet, score_systems
+from knnmt.evaluation import LambdaPoint, Scores, comet_scores, find_comet, lambda_curve, score_systems
 from knnmt.model import TranslationModel
-from knnmt.training import Features, LambdaPoint, collect_features, lambda_curve
+from knnmt.training import Features, collect_features
 from knnmt.workflow.session import Session
 
 

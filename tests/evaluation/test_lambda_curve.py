@@ -9,7 +9,8 @@ from tolerances import SHARE
 from worlds import observed
 
 from knnmt.combiner import Adaptive, Vanilla
-from knnmt.training import Features, features, lambda_curve
+from knnmt.evaluation import lambda_curve
+from knnmt.training import Features, features
 
 K, POSITIONS = 4, 200
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from knnmt.combiner import Combiner
-from knnmt.training.features import Features
+from knnmt.training import Features
 
 INTERVALS = 5  # of p_NMT of the right token, from 0 to 1
 
