@@ -1,4 +1,4 @@
-"""What a user can meet and mend: each carries one sentence that says what to do. The command exits with 2."""
+"""What a user can meet and fix: each carries one sentence that says what to do. The command exits with 2."""
 
 
 class KnnmtError(Exception):

@@ -51,7 +51,9 @@ def show(report: FitReport) -> None:
         rows.append(("noise on a key, σ²·D", f"{size:.3g}, to be compared with that distance"))
     if report.self_trained:
         sentences = report.combiner.record["sentences"]
-        rows.append(("trained on", f"{sentences:,} sentences of the store, their likes left out of each search"))
+        rows.append(
+            ("trained on", f"{sentences:,} sentences of the store, those with the same text left out of each search")
+        )
     facts(rows)
 
 
@@ -61,7 +63,7 @@ def _show_grid(report: FitReport) -> None:
     decoded = {point: score for point, score in report.bleu}
     points = {(p.temperature, p.lam): p for p in report.grid if p.k == chosen["k"]}
     lambdas = sorted({lam for _, lam in points})
-    table = Table(title=f"NLL of the dev tokens at K = {chosen['k']} (nats a token; base {report.base_nll:.3f})")
+    table = Table(title=f"NLL of the dev tokens at K = {chosen['k']} (nats per token; base {report.base_nll:.3f})")
     table.add_column("T", justify="right")
     for lam in lambdas:
         table.add_column(f"λ {lam:g}", justify="right")
@@ -87,7 +89,7 @@ def _show_history(report: FitReport) -> None:
     assert report.training is not None
     history, best = report.training.history, report.training.best
     shown = {round(i * (len(history) - 1) / 7) for i in range(8)} | {history.index(best)}
-    table = Table(title=f"{report.training.updates:,} updates (nats a token; base {report.base_nll:.3f})")
+    table = Table(title=f"{report.training.updates:,} updates (nats per token; base {report.base_nll:.3f})")
     for column in ("update", "NLL", "mean λ", "α"):
         table.add_column(column, justify="right")
     for place in sorted(shown):

@@ -47,7 +47,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Show the versio
 
 
 def run() -> None:
-    """Entry point: what the user can mend is one sentence and exit code 2."""
+    """Entry point: what the user can fix is one sentence and exit code 2."""
     tune_allocator()
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     if isinstance(sys.stdout, io.TextIOWrapper):

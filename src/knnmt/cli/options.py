@@ -13,7 +13,7 @@ _FILES = (
 Corpus = Annotated[list[Path], typer.Argument(metavar="CORPUS...", help=_FILES, show_default=False)]
 OptionalCorpus = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="CORPUS...", help=f"{_FILES} None: only the index is made, anew.", show_default=False),
+    typer.Argument(metavar="CORPUS...", help=f"{_FILES} None: only the index is rebuilt.", show_default=False),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Take the pairs whatever their languages and order seem to be.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else there.")]

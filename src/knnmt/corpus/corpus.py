@@ -34,7 +34,7 @@ class CorpusSummary:
 
 
 class Corpus:
-    """Sentence pairs of one or more files, read anew each time it is iterated over.
+    """Sentence pairs of one or more files, read again each time it is iterated over.
 
     Args:
         paths: Plain text files in pairs, source first; `.tsv`, `.jsonl`, `.tmx`, `.po`, `.mo` stand alone; `.gz` of

@@ -57,7 +57,7 @@ def _fields(record: dict[str, Any], languages: tuple[str, str] | None) -> tuple[
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise _LineError("holds half of a surrogate pair, which is no text: mend the \\ud… escape") from error
+            raise _LineError("holds half of a surrogate pair, which is no text: fix the \\ud… escape") from error
     return source, target, origin
 
 

@@ -54,7 +54,7 @@ def _sentence(error: OSError, path: Path) -> str:
         return f"{what}; make room and run the same command again, nothing of the store is lost"
     if error.errno in _FORBIDDEN:
         return f"{what}; make {path} writable or choose another directory"
-    return f"{what}; the store is as it was, run the same command again when this is mended"
+    return f"{what}; the store is as it was, run the same command again when this is fixed"
 
 
 def check_name(path: Path) -> None:

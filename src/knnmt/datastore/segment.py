@@ -27,7 +27,7 @@ FILES = (*(f"{column}.npy" for column in COLUMNS), SENTENCES)
 _EXPONENT = np.uint16(0x7C00)  # all ones in an fp16 that is infinite or not a number
 _SAMPLE = 256  # rows looked at when a segment is opened
 
-MEND = "restore it from a copy or build the store again"
+FIX = "restore it from a copy or build the store again"
 
 
 class Segment:
@@ -83,7 +83,7 @@ def _map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArra
         raise _damaged(path, error) from error
     if array.dtype != dtype or array.shape != shape:
         raise StoreError(
-            f"{path} holds {array.dtype}{list(array.shape)} where the manifest says {dtype}{list(shape)}; {MEND}"
+            f"{path} holds {array.dtype}{list(array.shape)} where the manifest says {dtype}{list(shape)}; {FIX}"
         )
     return np.asarray(array)  # the plain view is faster to index than np.memmap, and maps the same pages
 
@@ -95,7 +95,7 @@ def _open_sentences(path: Path, sentences: int) -> pa.Table:
     except (OSError, pa.ArrowException) as error:
         raise _damaged(path, error) from error
     if table.schema != SCHEMA or len(table) != sentences:
-        raise StoreError(f"{path} is not the table of {sentences} sentences the manifest names; {MEND}")
+        raise StoreError(f"{path} is not the table of {sentences} sentences the manifest names; {FIX}")
     return table
 
 
@@ -103,7 +103,7 @@ def _damaged(path: Path, error: Exception) -> Exception:
     """What a library says of a file's content; what the operating system refuses (it has a number) goes on as it is."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
-    return StoreError(f"{path} is damaged ({' '.join(str(error).split())}); {MEND}")
+    return StoreError(f"{path} is damaged ({' '.join(str(error).split())}); {FIX}")
 
 
 def measure(path: Path, name: str, pairs: int, sentences: int) -> SegmentRecord:
@@ -115,14 +115,14 @@ def size_problem(path: Path, record: SegmentRecord) -> str | None:
     """What is missing or cut short, in a sentence; None if all sizes are as recorded."""
     for name in FILES:
         if name not in record.files:
-            return f"the manifest has no record of {path / name}; {MEND}"
-    return size_problem_of(path, record.files, MEND)
+            return f"the manifest has no record of {path / name}; {FIX}"
+    return size_problem_of(path, record.files, FIX)
 
 
 def problems(path: Path, record: SegmentRecord) -> list[str]:
     """Every file that is missing, cut short or damaged; reads every byte."""
-    missing = [f"the manifest has no record of {path / name}; {MEND}" for name in FILES if name not in record.files]
-    return missing + file_problems(path, record.files, MEND)
+    missing = [f"the manifest has no record of {path / name}; {FIX}" for name in FILES if name not in record.files]
+    return missing + file_problems(path, record.files, FIX)
 
 
 def content_problem(segment: Segment, rows: slice | npt.NDArray[np.int64], vocabulary: int) -> str | None:
@@ -130,13 +130,13 @@ def content_problem(segment: Segment, rows: slice | npt.NDArray[np.int64], vocab
     keys = np.ascontiguousarray(segment.keys[rows])
     values = segment.values[rows]
     if not finite_half(keys):
-        return f"damaged: {segment.path / 'keys.npy'} holds numbers that are not finite; {MEND}"
+        return f"damaged: {segment.path / 'keys.npy'} holds numbers that are not finite; {FIX}"
     if ((values < 0) | (values >= vocabulary)).any():
-        return f"damaged: {segment.path / 'values.npy'} holds tokens outside of the vocabulary; {MEND}"
+        return f"damaged: {segment.path / 'values.npy'} holds tokens outside of the vocabulary; {FIX}"
     if not np.isfinite(segment.confidence[rows]).all():
-        return f"damaged: {segment.path / 'confidence.npy'} holds numbers that are not finite; {MEND}"
+        return f"damaged: {segment.path / 'confidence.npy'} holds numbers that are not finite; {FIX}"
     if (segment.sentence[rows] >= segment.record.sentences).any():
-        return f"damaged: {segment.path / 'sentence.npy'} names sentences that are not in the table; {MEND}"
+        return f"damaged: {segment.path / 'sentence.npy'} names sentences that are not in the table; {FIX}"
     return None
 
 

@@ -29,7 +29,7 @@ from knnmt.datastore.staging import SEGMENT, Journal, StagedSegment, discard
 from knnmt.datastore.store import Store
 from knnmt.errors import StoreError
 
-TAIL_PAIRS = 20_000  # a smaller last segment without index is written anew together with what is added
+TAIL_PAIRS = 20_000  # a smaller last segment without index is rewritten together with what is added
 
 _PARTS = (SEGMENTS, INDEX, COMBINERS)
 _NEW_MANIFEST = f"{MANIFEST}.new"

@@ -38,7 +38,7 @@ def comet_scores(
     except OSError as error:
         raise EvaluationError(
             f"{command} cannot be run on temporary files ({error.strerror}): "
-            "make room for them, or install unbabel-comet anew."
+            "make room for them, or install unbabel-comet again."
         ) from error
 
 
@@ -83,7 +83,7 @@ def _run(
         )
     if done.returncode > 0:
         last_line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1].strip()
-        raise EvaluationError(f"{COMMAND} failed, so mend what it says or leave COMET out: {last_line}")
+        raise EvaluationError(f"{COMMAND} failed, so fix what it says or leave COMET out: {last_line}")
     return _read(report, {name: path.name for name, path in files.items()}, len(sources))
 
 

@@ -48,7 +48,7 @@ def kept_kind(directory: Path | None, kind: str) -> str:
         return kind
     try:
         return IndexConfig.read(directory).requested
-    except StoreError:  # lost or damaged, and to be made anew
+    except StoreError:  # lost or damaged, and to be rebuilt
         return kind
 
 

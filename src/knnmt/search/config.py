@@ -9,7 +9,7 @@ from knnmt.datastore import Store
 from knnmt.errors import StoreError
 
 CONFIG = "config.json"
-MEND = "run `knnmt build` on the store without a corpus, which rebuilds the index"
+FIX = "run `knnmt build` on the store without a corpus, which rebuilds the index"
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,19 @@ class IndexConfig:
         try:
             return cls.from_json(json.loads((directory / CONFIG).read_text(encoding="utf-8")))
         except FileNotFoundError as error:
-            raise StoreError(f"the index in {directory} is missing; {MEND}") from error
+            raise StoreError(f"the index in {directory} is missing; {FIX}") from error
         except OSError as error:
-            raise StoreError(f"the index in {directory} cannot be read ({error.strerror}); {MEND}") from error
+            raise StoreError(f"the index in {directory} cannot be read ({error.strerror}); {FIX}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(f"{directory / CONFIG} is damaged; {MEND}") from error
+            raise StoreError(f"{directory / CONFIG} is damaged; {FIX}") from error
 
     def file_problem(self, directory: Path, name: str) -> str | None:
         """Whether a file is missing or cut short, which would end the process when its mapped pages are touched."""
         path, size = directory / name, self.files[name]
         if not path.is_file():
-            return f"{path} is missing; {MEND}"
+            return f"{path} is missing; {FIX}"
         if path.stat().st_size != size:
-            return f"{path} has {path.stat().st_size:,} bytes where it should have {size:,}; {MEND}"
+            return f"{path} has {path.stat().st_size:,} bytes where it should have {size:,}; {FIX}"
         return None
 
     def problems(self, directory: Path) -> list[str]:

@@ -16,7 +16,7 @@ from knnmt.errors import StoreError
 from knnmt.out_of_memory import memory_errors
 from knnmt.progress import progress
 from knnmt.search.clustering import cluster
-from knnmt.search.config import MEND, IndexConfig
+from knnmt.search.config import FIX, IndexConfig
 from knnmt.search.exact import prefer_blas
 from knnmt.search.keys import Floats, key_blocks
 from knnmt.search.operating_point import choose
@@ -47,9 +47,9 @@ class IVF:
             # searching them then starts threads that read ahead.
             index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
-            raise StoreError(f"{path} is damaged; {MEND}") from error
+            raise StoreError(f"{path} is damaged; {FIX}") from error
         if index.d != config.dim or index.ntotal != config.pairs or config.probes is None:
-            raise StoreError(f"{path} is not what the config beside it says; {MEND}")
+            raise StoreError(f"{path} is not what the config beside it says; {FIX}")
         return cls(index, config.probes, config.rescore)
 
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.datastore import Entries, Ids
-from knnmt.datastore.segment import MEND, finite_half
+from knnmt.datastore.segment import FIX, finite_half
 from knnmt.errors import StoreError
 from knnmt.search.threads import one_thread
 
@@ -32,5 +32,5 @@ def key_blocks(entries: Entries, size: int) -> Iterator[tuple[Ids, Floats]]:
     for ids, keys in entries.blocks(size):
         if not finite_half(keys):
             segment = next(each for each in entries.segments if each.number == ids[0] >> 32)
-            raise StoreError(f"damaged: {segment.path / 'keys.npy'} holds numbers that are not finite; {MEND}")
+            raise StoreError(f"damaged: {segment.path / 'keys.npy'} holds numbers that are not finite; {FIX}")
         yield ids, float32(keys)

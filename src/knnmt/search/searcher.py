@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.datastore import Entries, Ids, Store
-from knnmt.datastore.segment import MEND as FIX_SEGMENT
+from knnmt.datastore.segment import FIX as FIX_SEGMENT
 from knnmt.errors import StoreError
-from knnmt.search.config import MEND, IndexConfig, exact_config
+from knnmt.search.config import FIX, IndexConfig, exact_config
 from knnmt.search.distance import DamagedKeyError, closest
 from knnmt.search.engine import Engine
 from knnmt.search.engines import ENGINES
@@ -111,7 +111,7 @@ class Searcher:
         except DamagedKeyError as error:
             raise self._damaged("keys that are not numbers") from error
         except IndexError as error:
-            message = f"the index in {self.store.index_directory} names pairs that the store does not have; {MEND}"
+            message = f"the index in {self.store.index_directory} names pairs that the store does not have; {FIX}"
             raise StoreError(message) from error
 
     def _damaged(self, what: str) -> StoreError:
@@ -129,7 +129,7 @@ def _open(store: Store, config: IndexConfig, in_memory: bool) -> Engine:
         )
     segments = [segment for segment in store.segments if segment.name in config.segments]
     if len(segments) != len(config.segments) or sum(map(len, segments)) != config.pairs or config.dim != store.dim:
-        raise StoreError(f"the index in {store.index_directory} is not of this store's segments; {MEND}")
+        raise StoreError(f"the index in {store.index_directory} is not of this store's segments; {FIX}")
     return ENGINES[config.kind].open(store.index_directory, config, segments, in_memory)
 
 

@@ -59,7 +59,7 @@ def collect_stored(
     seed: int = 1,
     keep_queries: bool = False,
 ) -> Features:
-    """Features of sentences drawn from the store itself, as if they and their likes were not in it.
+    """Features of sentences drawn from the store itself, as if they, and sentences with the same text, were not in it.
 
     In a row's search every stored sentence is left out that has the same normalised source or target. The queries
     are the stored keys; what the model thinks there is one output projection, if keys are what enters it.

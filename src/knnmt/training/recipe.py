@@ -56,13 +56,15 @@ class Recipe:
             if not 0 < getattr(self, name) < math.inf:
                 raise MethodError(f"Training cannot have {name} {getattr(self, name):g}; give a number above 0.")
         if not 0 <= self.alpha <= 1 or not 0 <= self.label_smoothing < 1:
-            raise MethodError("The share α is from 0 to 1, and label smoothing from 0 to below 1; mend the one given.")
+            raise MethodError(
+                "The share α is from 0 to 1, and label smoothing from 0 to below 1; change the one given."
+            )
         if not 0 <= self.sigma < math.inf or min(self.validate_from, self.seed) < 0:
             raise MethodError(
-                "The noise σ, the first validation and the seed are finite and not negative; mend the one given."
+                "The noise σ, the first validation and the seed are finite and not negative; change the one given."
             )
         if not all(0 <= beta < 1 for beta in self.adam_betas):
-            raise MethodError("Adam's two betas are shares from 0 to below 1; mend them.")
+            raise MethodError("Adam's two betas are shares from 0 to below 1; change them.")
 
     def ratio(self, update: int) -> float:
         """α of an update, counted from 0."""

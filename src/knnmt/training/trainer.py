@@ -25,7 +25,7 @@ _REPORT_EVERY = 20  # updates
 
 @dataclass(frozen=True)
 class Validation:
-    """The dev loss after so many updates: nats a token, and mean λ."""
+    """The dev loss after so many updates: nats per token, and mean λ."""
 
     update: int
     nll: float

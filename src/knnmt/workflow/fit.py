@@ -89,7 +89,7 @@ def fit(
     Args:
         store: a store or its directory
         corpus: dev files, which must not be in the store; none: sentences drawn from the store, which are
-            searched as if they and their likes were not in it
+            searched as if they, and sentences with the same text, were not in it
         method: one of `knnmt.combiner.METHODS`
         name: to keep several side by side; the method's by default
         k: neighbours; 8 by default, and for vanilla tuned too

@@ -87,7 +87,7 @@ def _is_writable(directory: Path) -> bool:
     if directory.is_dir() and os.access(directory, os.W_OK):
         return True
     warnings.warn(
-        f"{directory} cannot be written, so the model is exported anew each time; set KNNMT_CACHE to a directory that "
+        f"{directory} cannot be written, so the model is exported again each time; set KNNMT_CACHE to a directory that "
         "can.",
         stacklevel=6,
     )

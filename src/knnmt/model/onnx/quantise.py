@@ -20,7 +20,7 @@ _SMALLEST = 1e-9  # the scale of a row of zeros
 
 
 def quantise(path: Path) -> None:
-    """Write a graph anew, with every product of a state and a constant matrix in eight bits.
+    """Rewrite a graph, with every product of a state and a constant matrix in eight bits.
 
     A product that the graph ends with is left unscaled; its rows' scales are one more output.
     """
