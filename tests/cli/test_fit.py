@@ -128,7 +128,7 @@ def test_without_a_corpus_the_memory_trains_itself(fit_json: Callable[..., Any],
     assert fit_json("--method", "vanilla")["bleu"] == []
     result = run("fit", "store", *QUICK, "--sentences", "9", "--method", "adaptive")
     assert result.code == 0, result.err
-    assert re.search(r"trained on +9 sentences of the store, their likes left out", result.out)
+    assert re.search(r"trained on +9 sentences of the store, those with the same text", result.out)
 
 
 def test_parts_left_out(fit_json: Callable[..., Any]) -> None:
