@@ -25,7 +25,7 @@ def edit(manifest: Path, **changes: Any) -> None:
 
 def test_its_content(scenario: ModuleType, manifest: Path) -> None:
     value = json.loads(manifest.read_text())
-    assert set(value) == {"format", "model", "segments", "index", "combiners", "default"}
+    assert set(value) == {"format", "model", "segments", "next_segment", "index", "combiners", "default"}
     assert value["format"] == 2
     assert value["model"]["dim"] == scenario.DIM
     assert value["index"]["directory"] == "index/000001"
@@ -43,12 +43,13 @@ def test_format_1_is_read(manifest: Path) -> None:
     value = json.loads(manifest.read_text())
     before = Store.open(manifest.parent)
     value |= {"format": 1, "index": "index/000001", "combiners": {"robust": "combiners/robust.000001"}}
-    del value["default"]
+    del value["default"], value["next_segment"]
     manifest.write_text(json.dumps(value))
     store = Store.open(manifest.parent)
     assert store.index_directory == before.index_directory
     assert store.combiners == {"robust": manifest.parent / "combiners/robust.000001"}
     assert store.manifest.default is None
+    assert store.manifest.next_segment == 2
     (problem,) = verify_files(manifest.parent)
     assert "robust.000001 has no config.json" in problem
 

@@ -42,6 +42,16 @@ def test_a_small_tail_is_written_anew_with_what_is_added(scenario: ModuleType, t
     assert verify_files(store.path) == []
 
 
+def test_a_segment_number_is_never_given_twice(scenario: ModuleType, tmp_path: Path) -> None:
+    """Though the highest one has gone: an id of an older index must not name another entry."""
+    scenario.build(tmp_path / "s", "first", scenario.FIRST)
+    manifest = json.loads((tmp_path / "s/manifest.json").read_text())
+    (tmp_path / "s/manifest.json").write_text(json.dumps(manifest | {"next_segment": 7}))
+    store = scenario.second_build(tmp_path / "s")
+    assert store.segments[-1].name == "000007"
+    assert store.manifest.next_segment == 8
+
+
 def test_a_large_tail_stays(scenario: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = scenario.build(tmp_path / "s", "first", scenario.FIRST)
     monkeypatch.setattr(writer, "TAIL_PAIRS", first.pairs)

@@ -70,6 +70,8 @@ class Manifest:
     """The content of manifest.json; directories are relative to the store.
 
     `default` is the combiner that was chosen by hand, or the base model's name; None: the best fitted one.
+    `next_segment` is the number of the segment that comes next: it never goes back, so that no id ever means another
+    entry.
     """
 
     model: ModelRecord
@@ -77,6 +79,7 @@ class Manifest:
     index: DirectoryRecord | None
     combiners: dict[str, DirectoryRecord]
     default: str | None = None
+    next_segment: int = 1
 
     def derived(self) -> list[DirectoryRecord]:
         """The index and the combiners, which readers open when they need them."""
@@ -92,6 +95,7 @@ class Manifest:
             "format": FORMAT,
             "model": self.model.to_json(),
             "segments": [segment.to_json() for segment in self.segments],
+            "next_segment": self.next_segment,
             "index": None if self.index is None else self.index.to_json(),
             "combiners": {name: record.to_json() for name, record in self.combiners.items()},
             "default": self.default,
@@ -100,15 +104,18 @@ class Manifest:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         index, default = value["index"], value.get("default")
+        segments = tuple(SegmentRecord.from_json(segment) for segment in value["segments"])
+        highest = max((int(segment.name) for segment in segments), default=0)
         return cls(
             model=ModelRecord.from_json(value["model"]),
-            segments=tuple(SegmentRecord.from_json(segment) for segment in value["segments"]),
+            segments=segments,
             index=None if index is None else DirectoryRecord.from_json(index, f"{INDEX}/{_NUMBER}"),
             combiners={
                 _matching(_NAME, name): DirectoryRecord.from_json(record, rf"{COMBINERS}/{_NAME}\.{_NUMBER}")
                 for name, record in value["combiners"].items()
             },
             default=None if default is None else _matching(_NAME, default),
+            next_segment=max(int(value.get("next_segment", 1)), highest + 1),  # format 1 had no counter
         )
 
 

@@ -213,7 +213,9 @@ class StoreWriter:
         manifest = self.store.manifest if self.store is not None else Manifest(self.model, (), None, {})
         manifest = replace(manifest, model=at_its_place(manifest.model, self.model))
         if plan is not None:
-            manifest = replace(manifest, segments=tuple(segment.record for segment in plan.segments))
+            number = manifest.next_segment if plan.new is None else plan.new.number + 1
+            segments = tuple(segment.record for segment in plan.segments)
+            manifest = replace(manifest, segments=segments, next_segment=number)
         if index is not None:
             manifest = replace(manifest, index=self._record(index))
         if combiner is not None:
@@ -233,8 +235,7 @@ class StoreWriter:
         return last if small else None
 
     def _next_segment_name(self) -> str:
-        numbers = [segment.number for segment in self.store.segments] if self.store is not None else []
-        return f"{max(numbers, default=0) + 1:06d}"
+        return f"{self.store.manifest.next_segment if self.store is not None else 1:06d}"
 
     def _move_in_place(self, segment: Segment) -> None:
         place = self.path / SEGMENTS / segment.name
