@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-import threading
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -281,14 +281,18 @@ def test_a_writer_that_waits(scenario: ModuleType, tmp_path: Path) -> None:
     scenario.build(tmp_path / "s", "first", scenario.FIRST)
     first = StoreWriter(tmp_path / "s", scenario.MODEL)
     first.__enter__()
-    release = threading.Timer(0.2, lambda: first.__exit__(None, None, None))
-    release.start()
-    second = StoreWriter(tmp_path / "s", scenario.MODEL, wait=True)
-    with pytest.warns(UserWarning, match="another process is writing to .*waiting until it has finished"):
-        second.__enter__()
-    assert release.finished.is_set()
-    assert second.store is not None
-    second.__exit__(None, None, None)
+    said: list[str] = []
+
+    def release(message: Warning | str, *_: object, **__: object) -> None:
+        said.append(str(message))
+        first.__exit__(None, None, None)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = release
+        with StoreWriter(tmp_path / "s", scenario.MODEL, wait=True) as second:
+            assert second.store is not None
+    assert said == [f"another process is writing to {tmp_path / 's'}; waiting until it has finished."]
 
 
 def test_readers_need_no_lock(scenario: ModuleType, tmp_path: Path) -> None:
