@@ -17,7 +17,7 @@ from knnmt.datastore import Store, StoreWriter, verify_files
 from knnmt.errors import CorpusError, KnnmtError, ModelError, StoreError
 from knnmt.model import States, TranslationModel
 from knnmt.search import Searcher, describe_index
-from knnmt.workflow import build, build_with_report, info
+from knnmt.workflow import build, build_with_report
 
 module = importlib.import_module("knnmt.workflow.build")  # the package's `build` is the function
 
@@ -202,58 +202,6 @@ def test_a_killed_build_is_taken_up(
     assert report.too_long == 2
     assert report.known == (3 if adding else 0)
     assert not (tmp_path / "store/staging").exists()
-
-
-def stopped_build(path: Path, corpus: list[Path], model: TranslationModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that has finished a block of its corpus."""
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "BLOCK_TOKENS", 60)
-        patch.setattr(module, "_GULP", 2)
-        patch.setattr(StoreWriter, "plan", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            build(path, corpus, model)
-
-
-def test_an_unfinished_build_stays_when_another_corpus_is_added(
-    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "store"
-    build(path, write_corpus(SENTENCES[:4], "first"), model)
-    unfinished = write_corpus(SENTENCES[10:20], "unfinished")
-    stopped_build(path, unfinished, model, monkeypatch)
-    (listed,) = info(path)["unfinished"]
-    assert listed["corpus"] == [str(file) for file in unfinished]
-    assert listed["sentences"] > 0
-    build(path, write_corpus(SENTENCES[20:24], "other"), model)
-    assert info(path)["unfinished"] == [listed]
-    report = build_with_report(path, unfinished, model)
-    assert report.resumed > 0
-    assert report.store.sentences == 18
-    assert info(path)["unfinished"] == []
-
-
-def test_an_unfinished_build_whose_pairs_came_otherwise_meanwhile(
-    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "store"
-    build(path, write_corpus(SENTENCES[:4], "first"), model)
-    unfinished = write_corpus(SENTENCES[10:20], "unfinished")
-    stopped_build(path, unfinished, model, monkeypatch)
-    build(path, write_corpus(SENTENCES[10:14], "other"), model)
-    report = build_with_report(path, unfinished, model)
-    assert (report.resumed, report.known, report.sentences) == (0, 4, 6)
-    assert report.store.sentences == 14
-
-
-def test_an_unfinished_build_is_dropped_when_asked(
-    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "store"
-    before = build(path, write_corpus(SENTENCES[:4], "first"), model)
-    stopped_build(path, write_corpus(SENTENCES[10:20], "unfinished"), model, monkeypatch)
-    after = build(path, [], drop_unfinished=True)
-    assert after.manifest == before.manifest
-    assert not (path / "staging").exists()
 
 
 def test_no_index_is_made_of_damaged_keys(tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus) -> None:
