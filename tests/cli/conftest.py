@@ -6,11 +6,13 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import faiss
 import pytest
+import torch
 from sentences import SENTENCES
 
 from knnmt.cli import main
@@ -65,6 +67,15 @@ def world(pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 @pytest.fixture(scope="session")
 def model_name(family_directory: Callable[[str], Path]) -> str:
     return str(family_directory("marian"))
+
+
+@pytest.fixture(autouse=True)
+def threads_of_mine() -> Iterator[None]:
+    """`--threads` is for the whole process, and later tests would have a second thread that mostly waits."""
+    before = torch.get_num_threads(), faiss.omp_get_max_threads()
+    yield
+    torch.set_num_threads(before[0])
+    faiss.omp_set_num_threads(before[1])
 
 
 @pytest.fixture
