@@ -84,6 +84,7 @@ def test_translators_made_at_the_same_time(
     assert written.call_count == 1
 
 
+@pytest.mark.to_the_bit
 def test_a_model_run_by_several_engines(store: Store, model: TranslationModel) -> None:
     """With a memory and without, step by step and over whole targets, and by somebody who knows nothing of us."""
     translators = [

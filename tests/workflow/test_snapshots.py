@@ -69,6 +69,7 @@ def test_an_evaluation(
     assert found.runs["robust"].translations == expected.runs["robust"].translations
 
 
+@pytest.mark.to_the_bit
 def test_a_translator_and_its_explanations(
     store: Store, model: TranslationModel, dev: list[Path], meddle: Callable[[], None]
 ) -> None:
