@@ -67,7 +67,7 @@ def main() -> None:
         if precision == "float32":
             exact_keys, exact_best = keys, best
             exact = nearest(key_blocks(searcher.entries, 1 << 15), keys.numpy(), K)
-        features = collect_features(model, searcher, pairs, combiner.k, combiner.top)
+        features = collect_features(model, searcher, pairs, combiner.needs)
         rows.append(
             {
                 "precision": precision,

@@ -12,7 +12,7 @@ from pathlib import Path
 from machine import machine
 
 import knnmt
-from knnmt.combiner import load_combiner
+from knnmt.combiner import Needs, load_combiner
 from knnmt.training import collect_features
 from knnmt.workflow.session import Session
 
@@ -31,7 +31,8 @@ def main() -> None:
     session = Session.open(options.store, options.corpus, limit=options.limit)
     combiner = load_combiner(session.store, options.method)
     assert combiner is not None, "base searches for nothing"
-    features = collect_features(session.model, session.searcher, session.pairs, combiner.k, max(combiner.top, 1))
+    needs = Needs.of_all([combiner.needs, Needs(1, top=1)])
+    features = collect_features(session.model, session.searcher, session.pairs, needs)
     surest = features.observation.log_p_top[:, 0].exp()
     rows = [
         {

@@ -42,7 +42,6 @@ SETTINGS: dict[str, Environment] = {
     "noise": {"KNNMT_ROUNDING": "1e-6"},  # see rounding.py
 }
 NEEDS = {"AVX2": {"avx2", "fma"}, "AVX-512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}}
-WORKERS = ["-n", "auto", "--maxprocesses", "8", "--dist", "worksteal"]
 VARIABLES = {name for environment in SETTINGS.values() for name in environment}
 
 
@@ -50,6 +49,12 @@ def clean(environment: Environment) -> Environment:
     """The environment of a setting, without what the user's own says of processors."""
     mine = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     return mine | {"OMP_NUM_THREADS": "1"} | environment
+
+
+def workers(environment: Environment) -> list[str]:
+    """Of pytest, for as many threads as there are cores: more would wait for each other."""
+    threads = int(environment.get("OMP_NUM_THREADS", "1"))
+    return ["-n", str(min(8, max(1, (os.cpu_count() or 1) // threads))), "--dist", "worksteal"]
 
 
 def fingerprint() -> str:
@@ -89,7 +94,7 @@ def run(name: str, environment: Environment, plain: str, arguments: list[str]) -
     if environment and fingerprint_in(environment) == plain:
         return "left out: changes nothing on this machine", True
     begin = time.monotonic()
-    command = [sys.executable, "-m", "pytest", *WORKERS, *arguments]
+    command = [sys.executable, "-m", "pytest", *workers(environment), *arguments]
     code = subprocess.run(command, env=clean(environment)).returncode
     return f"{'passed' if code == 0 else 'FAILED'} in {time.monotonic() - begin:.0f} s", code == 0
 

@@ -71,7 +71,7 @@ def equations(combiner: Robust, seen: Observation, log_p: torch.Tensor) -> Itera
         r = [float(len(set(values[: min(i + 1, found)]))) for i in range(k)]
         at_key = seen.log_confidence[row].tolist()[:found] + [0.0] * (k - found)
         at_query = [log_p[row, v].item() for v in values[:found]] + [0.0] * (k - found)
-        top = sorted(log_p[row].tolist(), reverse=True)[: combiner.top]
+        top = sorted(log_p[row].tolist(), reverse=True)[: combiner.needs.top]
 
         s_knn, o = two_layers(weights, "shared", d + r)
         t = 1 + math.exp(-o) if combiner.temperature == "sigmoid" else math.log1p(math.exp(o))
@@ -106,7 +106,7 @@ def test_the_equations(k: int, options: dict[str, Any]) -> None:
     """T in raw units, c_k, λ, the neighbours' weights, and the whole mixture both ways it is computed."""
     combiner = Robust(k, SCALE, **options | {"without": options.get("without", "").split()})
     combiner.network.double()
-    seen, log_p = world(k, combiner.top)
+    seen, log_p = world(k, combiner.needs.top)
     with torch.inference_mode():
         answer = combiner.combine(seen)
         mixed = log_p.clone()
@@ -160,13 +160,13 @@ def test_the_scale_is_divided_out_in_one_place() -> None:
 def test_what_is_left_out_does_not_look_at_the_model(part: str, heeds: tuple[str, ...]) -> None:
     """Without WP λ is blind to every log p; without DC the neighbours' weights are."""
     combiner = Robust(8, SCALE, without=part.split())
-    seen, _ = world(8, combiner.top, torch.float32)
+    seen, _ = world(8, combiner.needs.top, torch.float32)
     less_sure = replace(seen, log_confidence=seen.log_confidence - 1, log_p_values=seen.log_p_values - 2)
     before, after = combiner.combine(seen), combiner.combine(less_sure)
     for name in ("weights", "lam"):
         assert torch.equal(getattr(before, name), getattr(after, name)) == (name not in heeds)
     assert bool(before.c.any()) == ("dc" not in part)
-    assert combiner.top == (0 if "wp" in part else 8)
+    assert combiner.needs.top == (0 if "wp" in part else 8)
 
 
 def test_the_sizes_are_those_of_the_presets() -> None:
@@ -189,7 +189,7 @@ def test_the_sizes_are_those_of_the_presets() -> None:
         }
     default = Robust(8, 1.0)
     assert {"dc": default.dc, "wp": default.wp} == PRESETS["released"]
-    assert default.top == 8
+    assert default.needs.top == 8
 
 
 def test_it_starts_as_pytorch_starts_linear_layers() -> None:

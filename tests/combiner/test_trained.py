@@ -35,7 +35,7 @@ def observation(top: int) -> Observation:
 
 def answers(combiner: Combiner) -> list[torch.Tensor]:
     with torch.inference_mode():
-        answer = combiner.combine(observation(combiner.top))
+        answer = combiner.combine(observation(combiner.needs.top))
     return [answer.log_weights, answer.log_odds, answer.temperature, answer.c]
 
 
@@ -54,7 +54,7 @@ def test_saved_and_loaded_it_answers_the_same(name: str, tmp_path: Path) -> None
     for key, tensor in saved.network.state_dict().items():
         assert torch.equal(weights[key], tensor)
     loaded = type(saved).load(tmp_path, read_config(tmp_path))
-    assert (loaded.options(), loaded.record, loaded.top) == (saved.options(), saved.record, saved.top)
+    assert (loaded.options(), loaded.record, loaded.needs.top) == (saved.options(), saved.record, saved.needs.top)
     for before, after in zip(answers(saved), answers(loaded), strict=True):
         assert torch.equal(before, after)
 
@@ -64,7 +64,7 @@ def test_what_is_loaded_can_be_trained_on(name: str, tmp_path: Path) -> None:
     COMBINERS[name](1).save(tmp_path)
     combiner = COMBINERS[name](1)
     loaded = type(combiner).load(tmp_path, read_config(tmp_path))
-    loaded.combine(observation(loaded.top)).log_odds.sum().backward()
+    loaded.combine(observation(loaded.needs.top)).log_odds.sum().backward()
     first = next(loaded.network.parameters())
     assert first.requires_grad
     assert first.grad is not None

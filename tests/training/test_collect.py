@@ -12,6 +12,7 @@ from tolerances import DISTANCE, LOG_P, NLL, SINGLE
 from torch import Tensor
 from worlds import load
 
+from knnmt.combiner import Needs
 from knnmt.corpus import Pair, normalise
 from knnmt.datastore import Store, StoreWriter, writer
 from knnmt.decoding import record_of
@@ -136,7 +137,7 @@ def test_stored_keys_are_searched_without_their_likes(
     store = make(tmp_path / "store", model)
     forbid(monkeypatch, model)
     monkeypatch.setattr(collect, "_STORED_ROWS", rows)
-    features = collect_stored(model, Searcher(store), 10_000, K, TOP, keep_queries=True)
+    features = collect_stored(model, Searcher(store), 10_000, Needs(K, TOP), keep_queries=True)
     loops = Loops(store)
     found = check_neighbours(features, loops)
     assert len(found) == store.sentences, "asked for more than there are: all of them"
@@ -166,7 +167,7 @@ def test_keys_that_the_output_does_not_know_take_the_texts_through_the_model(
     """States before the last feed-forward cannot be projected; what is left out is the same."""
     model = models["ffn_input"]
     store = make(tmp_path / "store", model)
-    features = collect_stored(model, Searcher(store), 10_000, K, TOP, keep_queries=True)
+    features = collect_stored(model, Searcher(store), 10_000, Needs(K, TOP), keep_queries=True)
     assert len(check_neighbours(features, Loops(store))) == store.sentences
     assert features.base_nll == pytest.approx(-np.concatenate([s.confidence for s in store.segments]).mean(), abs=NLL)
 
@@ -176,7 +177,7 @@ def test_a_draw_depends_on_the_seed_alone(tmp_path: Path, models: dict[str, Tran
     searcher = Searcher(make(tmp_path / "store", models[layer], [SENTENCES[10:20], SENTENCES[20:30]]))
 
     def draw(seed: int) -> list[int]:
-        features = collect_stored(models[layer], searcher, 6, 2, seed=seed)
+        features = collect_stored(models[layer], searcher, 6, Needs(2), seed=seed)
         assert len(features.lengths) == 6
         assert features.queries is None, "kept only where they are read back"
         return features.tokens.tolist()
@@ -189,7 +190,7 @@ def test_nothing_else_in_the_store(tmp_path: Path, models: dict[str, Translation
     """All sentences are likes of each other: no neighbour is left, and the model stands alone."""
     model = models["output"]
     store = make(tmp_path / "store", model, [[(SOURCE, TARGET)], [(SOURCE.upper(), "Something else.")]])
-    features = collect_stored(model, Searcher(store), 10, 4)
+    features = collect_stored(model, Searcher(store), 10, Needs(4))
     assert not features.observation.exists.any()
     assert features.gold_in_k(4) == 0
 
@@ -199,7 +200,9 @@ def test_columns_of_dev_pairs(tmp_path: Path, models: dict[str, TranslationModel
     store = make(tmp_path / "store", model)
     pairs = [Pair(source, target, "dev", n) for n, (source, target) in enumerate(SENTENCES[:8])]
     long = Pair("Haus " * 500, "house", "dev", 9)
-    features = collect_features(model, Searcher(store), [*pairs[:3], long, *pairs[3:]], K, TOP, keep_queries=True)
+    features = collect_features(
+        model, Searcher(store), [*pairs[:3], long, *pairs[3:]], Needs(K, TOP), keep_queries=True
+    )
     targets = model.codec.encode_targets([pair.target for pair in pairs])
     starts = np.cumsum(features.lengths) - features.lengths
     rows = [
@@ -223,7 +226,7 @@ def test_what_is_left_out_follows_the_pairs(tmp_path: Path, models: dict[str, Tr
         asked.append(tuple(places.tolist()))
         return lambda ids, rows: np.zeros(ids.shape, dtype=bool)
 
-    collect_features(model, Searcher(store), pairs, K, leave=leave)
+    collect_features(model, Searcher(store), pairs, Needs(K), leave=leave)
     lengths = {n: len(model.codec.encode_targets([pair.target])[0]) for n, pair in enumerate(pairs) if pair is not long}
     places = [place for each in asked for place in each]
     assert {place: places.count(place) for place in places} == lengths
@@ -232,7 +235,7 @@ def test_what_is_left_out_follows_the_pairs(tmp_path: Path, models: dict[str, Tr
 def test_nothing_has_the_size_of_the_vocabulary(tmp_path: Path, models: dict[str, TranslationModel]) -> None:
     model = models["output"]
     searcher = Searcher(make(tmp_path / "store", model, [SENTENCES[10:20]]))
-    features = collect_stored(model, searcher, 5, K, TOP, keep_queries=True)
+    features = collect_stored(model, searcher, 5, Needs(K, TOP), keep_queries=True)
     assert model.vocab_size > max(K, TOP, model.dim)
     parts = {field.name: getattr(features, field.name) for field in fields(Features)}
     parts |= {field.name: getattr(features.observation, field.name) for field in fields(features.observation)}

@@ -108,7 +108,7 @@ def test_the_gradient_is_the_slope_of_the_loss(name: str) -> None:
     if name == "adaptive":
         with torch.no_grad():
             combiner.network[0].weight.mul_(10)  # as initialised, it is almost blind
-    seen, log_p, tokens = world(combiner.top)
+    seen, log_p, tokens = world(combiner.needs.top)
 
     def loss() -> Tensor:
         return loss_of(combiner.combine(seen), seen, log_p, tokens, 0.1).mean()

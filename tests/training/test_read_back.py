@@ -13,6 +13,7 @@ from tolerances import LOG_P, STORED_LOG_P, SUM_OF_SQUARES
 from torch import Tensor
 from worlds import load, make_store
 
+from knnmt.combiner import Needs
 from knnmt.corpus import Pair
 from knnmt.datastore import Store
 from knnmt.errors import MethodError
@@ -32,7 +33,7 @@ class World(NamedTuple):
 
     def batch(self, rows: Tensor) -> Batch:
         features = self.features
-        seen = features.observation.take(rows, K)
+        seen = features.observation.take(rows, Needs(K))
         return Batch(rows, seen, features.tokens[rows], features.log_p[rows], features.log_p_sum[rows])
 
     def read_back(self, sigma: float, seed: int = 0) -> ReadBack:
@@ -41,7 +42,7 @@ class World(NamedTuple):
 
 def make(path: Path, model: TranslationModel, sentences: list[tuple[str, str]]) -> World:
     store = make_store(path, model, sentences)
-    return World(model, store, collect_features(model, Searcher(store), DEV, SEARCHED, keep_queries=True))
+    return World(model, store, collect_features(model, Searcher(store), DEV, Needs(SEARCHED), keep_queries=True))
 
 
 @pytest.fixture(scope="module")

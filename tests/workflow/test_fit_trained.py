@@ -13,7 +13,7 @@ from sentences import SENTENCES
 from tolerances import DISTANCE, NLL, TRUST
 from worlds import interrupt_after, load, make_store
 
-from knnmt.combiner import Adaptive, Robust, Trained, Vanilla, load_combiner
+from knnmt.combiner import Adaptive, Needs, Robust, Trained, Vanilla, load_combiner
 from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Store
 from knnmt.decoding import Translator
@@ -39,7 +39,7 @@ def dev(write_corpus: WriteCorpus) -> list[Path]:
 
 def features_of(store: Store, model: TranslationModel, k: int, top: int) -> Features:
     pairs = [Pair(source, target, "dev", number) for number, (source, target) in enumerate(DEV)]
-    return collect_features(model, Searcher(store), pairs, k, top)
+    return collect_features(model, Searcher(store), pairs, Needs(k, top))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -162,7 +162,7 @@ def test_a_part_is_left_out_and_no_other(
     assert list(combiner.without) == [name for name in ("wp", "dc") if name == part]
     networks = {name.split(".")[0] for name in combiner.network.state_dict()}
     assert networks == {"shared", "dc", "nmt"} - {"wp": {"nmt"}, "dc": {"dc"}}.get(part or "", set())
-    assert combiner.top == (0 if part == "wp" else 8)
+    assert combiner.needs.top == (0 if part == "wp" else 8)
     training = combiner.record["training"]
     assert training.items() >= (json.loads(json.dumps(recipe.to_json())) | recorded).items()
     silent = {"vector-perturbation": {"on_keys"}, "pseudo-pairs": {"on_queries"}, "robust-training": set(noise)}
@@ -286,7 +286,7 @@ def test_the_memory_trains_itself(
     combiner = load_combiner(report.store, method)
     assert combiner is not None
     assert (combiner.record["dev"], combiner.record["dev_pairs"], combiner.record["sentences"]) == (None, None, 20)
-    features = collect_stored(model, Searcher(store), 20, combiner.k, combiner.top, seed=3)
+    features = collect_stored(model, Searcher(store), 20, combiner.needs, seed=3)
     assert len(features) == combiner.record["dev_tokens"]
     assert features.judge(combiner)[0] == pytest.approx(report.nll, abs=NLL)
     assert report.base_nll == pytest.approx(features.base_nll, abs=NLL)

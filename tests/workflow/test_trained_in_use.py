@@ -51,7 +51,7 @@ def test_decoding_uses_robust_and_explains_what_it_did(fitted: Store, model: Tra
             states = model.teacher_forced([sentence.source], [sentence.target])
             logits = model.logits(states.hidden)
             found = Searcher(fitted).search(states.keys.numpy(), combiner.k)
-            answer = combiner.combine(observe(found, logits, logits.logsumexp(1), combiner.top))
+            answer = combiner.combine(observe(found, logits, logits.logsumexp(1), combiner.needs.top))
         assert len(tokens) == len(states.tokens)
         for row, token in enumerate(tokens):
             assert token["lambda"] == pytest.approx(answer.lam[row].item(), rel=TRUST)
@@ -82,7 +82,7 @@ def test_evaluate_asks_each_with_its_own_neighbours(
         combiner = load_combiner(fitted, name)
         if combiner is None:
             continue
-        features = collect_features(model, Searcher(fitted), pairs, combiner.k, combiner.top)
+        features = collect_features(model, Searcher(fitted), pairs, combiner.needs)
         nll, lam = features.judge(combiner)
         assert run.nll == pytest.approx(nll, abs=NLL)
         assert run.mean_lambda == pytest.approx(lam, abs=TRUST)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from knnmt.combiner.combination import Combination, behind_nearest, log_shares
 from knnmt.combiner.inputs import retrieval_inputs
+from knnmt.combiner.needs import Needs
 from knnmt.combiner.observation import NEVER, Observation
 from knnmt.combiner.trained import Trained, seeded
 from knnmt.errors import MethodError
@@ -27,7 +28,7 @@ class Adaptive(Trained):
     method = "adaptive"
 
     def __init__(self, k: int, scale: float, temperature: float, *, hidden: int = 32, seed: int = 0) -> None:
-        super().__init__(k, scale)
+        super().__init__(Needs(k), scale)
         if k & (k - 1):
             raise MethodError(f"Adaptive kNN-MT chooses among 1, 2, 4, … K neighbours, so K cannot be {k}; give 8.")
         if not 0 < temperature < math.inf or hidden < 1:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from knnmt.combiner.combination import Combination
+from knnmt.combiner.needs import Needs
 from knnmt.combiner.observation import Observation
 from knnmt.errors import MethodError
 from knnmt.out_of_memory import memory_errors
@@ -18,21 +19,24 @@ class Combiner(ABC):
 
     Attributes:
         method: the name it is registered under
-        k: how many neighbours it looks at
-        top: how many of the model's highest probabilities it looks at
+        needs: what it has to be shown
         record: how it came to be: dev loss, data, seed, options
     """
 
     method: ClassVar[str]
-    k: int
-    top: int = 0
 
-    def __init__(self) -> None:
+    def __init__(self, needs: Needs) -> None:
+        self.needs = needs
         self.record: dict[str, Any] = {}
+
+    @property
+    def k(self) -> int:
+        """How many neighbours it looks at."""
+        return self.needs.k
 
     @abstractmethod
     def combine(self, observation: Observation) -> Combination:
-        """Weights of the neighbours and λ for each row; the observation has exactly k neighbours."""
+        """Weights of the neighbours and λ for each row; the observation holds what it needs."""
 
     @abstractmethod
     def options(self) -> dict[str, Any]:

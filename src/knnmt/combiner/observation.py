@@ -7,6 +7,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from knnmt.combiner.needs import Needs
 from knnmt.search import Neighbours
 
 # The log of a share that is none: exp gives 0 in every float format, and yet no gradient becomes NaN.
@@ -44,10 +45,10 @@ class Observation:
         """The columns that have a place for each neighbour, by name: all but those named here."""
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "log_p_top"}
 
-    def take(self, rows: Rows, k: int, top: int = 0) -> Self:
-        """Some rows, and of those the k nearest neighbours and the model's `top` highest log p's."""
-        columns = {name: column[rows, :k] for name, column in self.by_neighbour().items()}
-        return replace(self, **columns, log_p_top=self.log_p_top[rows, :top])
+    def take(self, rows: Rows, needs: Needs) -> Self:
+        """Some rows, and of those what a combiner needs."""
+        columns = {name: column[rows, : needs.k] for name, column in self.by_neighbour().items()}
+        return replace(self, **columns, log_p_top=self.log_p_top[rows, : needs.top])
 
     def reordered(self, order: Tensor) -> Self:
         """The neighbours of each row in another order.  # order [rows, K]"""

@@ -9,6 +9,7 @@ from torch.nn.functional import softplus
 
 from knnmt.combiner.combination import Combination, behind_nearest, log_shares
 from knnmt.combiner.inputs import log_p_inputs, retrieval_inputs
+from knnmt.combiner.needs import Needs
 from knnmt.combiner.observation import NEVER, Observation
 from knnmt.combiner.trained import Trained, seeded
 from knnmt.errors import MethodError
@@ -48,17 +49,16 @@ class Robust(Trained):
         without: Iterable[str] = (),
         seed: int = 0,
     ) -> None:
-        super().__init__(k, scale)
         self.without = tuple(sorted(set(without)))
-        self.top = (0 if "wp" in self.without else k) if top is None else top
+        super().__init__(Needs(k, (0 if "wp" in self.without else k) if top is None else top), scale)
         self.dc, self.wp, self.temperature = dc, wp, temperature
         if temperature not in TEMPERATURES:
             raise MethodError(f"There is no temperature {temperature}; choose one of {', '.join(TEMPERATURES)}.")
         if unknown := set(self.without) - set(PARTS):
             raise MethodError(f"Robust kNN-MT has no network {', '.join(sorted(unknown))}; it has {', '.join(PARTS)}.")
-        if min(dc, wp) < 1 or self.top < 0:
+        if min(dc, wp) < 1 or self.needs.top < 0:
             raise MethodError("The hidden layers must have a size of 1 or more, and top must not be negative.")
-        self.network = seeded(lambda: _Networks(k, self.top, dc, wp, self.without), seed)
+        self.network = seeded(lambda: _Networks(k, self.needs.top, dc, wp, self.without), seed)
 
     def _combine(self, seen: Observation) -> Combination:
         exists = seen.exists
@@ -82,7 +82,7 @@ class Robust(Trained):
         return {
             "k": self.k,
             "scale": self.scale,
-            "top": self.top,
+            "top": self.needs.top,
             "dc": self.dc,
             "wp": self.wp,
             "temperature": self.temperature,

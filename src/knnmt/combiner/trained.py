@@ -14,6 +14,7 @@ from torch import nn
 
 from knnmt.combiner.base import Combiner, damaged
 from knnmt.combiner.combination import Combination
+from knnmt.combiner.needs import Needs
 from knnmt.combiner.observation import Observation
 from knnmt.errors import MethodError
 from knnmt.out_of_memory import memory_errors
@@ -27,17 +28,17 @@ class Trained(Combiner):
     """A combiner whose answer networks give.
 
     Args:
-        k: neighbours
+        needs: what it has to be shown
         scale: what squared distances are divided by before anything in the combiner sees them
     """
 
     network: nn.Module
 
-    def __init__(self, k: int, scale: float) -> None:
-        super().__init__()
-        if k < 1 or not 0 < scale < math.inf:
-            raise MethodError(f"K is {k} and the scale of the distances {scale:g}; both must be finite and above 0.")
-        self.k, self.scale = k, scale
+    def __init__(self, needs: Needs, scale: float) -> None:
+        super().__init__(needs)
+        if needs.k < 1 or not 0 < scale < math.inf:
+            raise MethodError(f"K is {needs.k} and the distances' scale {scale:g}; both must be finite and above 0.")
+        self.scale = scale
 
     @abstractmethod
     def _combine(self, seen: Observation) -> Combination: ...

@@ -6,6 +6,7 @@ import torch
 
 from knnmt.combiner.base import Combiner
 from knnmt.combiner.combination import Combination, behind_nearest, log_shares
+from knnmt.combiner.needs import Needs
 from knnmt.combiner.observation import NEVER, Observation
 from knnmt.errors import MethodError
 
@@ -16,10 +17,10 @@ class Vanilla(Combiner):
     method = "vanilla"
 
     def __init__(self, k: int, lam: float, temperature: float) -> None:
-        super().__init__()
         if k < 1 or not 0 <= lam <= 1 or not temperature > 0:
             raise MethodError("Vanilla kNN-MT needs K ≥ 1, λ between 0 and 1, and T above 0.")
-        self.k, self.lam, self.temperature = k, lam, temperature
+        super().__init__(Needs(k))
+        self.lam, self.temperature = lam, temperature
 
     def combine(self, observation: Observation) -> Combination:
         exists = observation.exists

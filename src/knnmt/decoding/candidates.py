@@ -57,7 +57,7 @@ def propose(step: Step, memory: Memory | None, rules: Rules, count: int, may_end
     most K more, so nothing is written to it.
     """
     banned = torch.tensor([*rules.banned, *(() if may_end else rules.eos)], device=step.logits.device)
-    wanted = min(max(count + len(banned), memory.combiner.top if memory else 0), step.logits.shape[1])
+    wanted = min(max(count + len(banned), memory.combiner.needs.top if memory else 0), step.logits.shape[1])
     values, tokens = highest(step.logits, wanted)
     log_sum_exp = _log_sum_exp(step.logits, values[:, :1], tokens[:, :1])
     log_p = values - log_sum_exp

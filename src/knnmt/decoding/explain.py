@@ -65,7 +65,7 @@ def _add_neighbours(
     logits: Tensor,
     gold: Tensor,
 ) -> None:
-    seen = observe(found, logits, logits.logsumexp(1), memory.combiner.top)
+    seen = observe(found, logits, logits.logsumexp(1), memory.combiner.needs.top)
     combination = memory.combiner.combine(seen)
     p = mixture_log_p(combination, seen.values, tokens, gold).exp().tolist()
     p_knn = (combination.weights * (seen.values == tokens[:, None])).sum(1).tolist()

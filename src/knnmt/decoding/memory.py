@@ -31,7 +31,7 @@ class Memory:
             log_sum_exp: of each row of them  # [rows]
             log_p_top: the model's highest log p's, as many as the combiner looks at or more  # [rows, …]
         """
-        seen = observe_with(self.find(keys, log_p_top), logits, log_sum_exp, log_p_top[:, : self.combiner.top])
+        seen = observe_with(self.find(keys, log_p_top), logits, log_sum_exp, log_p_top[:, : self.combiner.needs.top])
         return seen, self.combiner.combine(seen)
 
     def find(self, keys: Tensor, log_p_top: Tensor) -> Neighbours:
@@ -52,5 +52,5 @@ class Memory:
         """
         neighbours = self.searcher.search(keys.detach().float().cpu().numpy(), self.combiner.k)
         log_sum_exp = logits.float().logsumexp(1)
-        seen = observe(neighbours, logits, log_sum_exp, self.combiner.top)
+        seen = observe(neighbours, logits, log_sum_exp, self.combiner.needs.top)
         mix_logits(logits, log_sum_exp, seen.values, self.combiner.combine(seen))

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from knnmt.combiner import NEVER, Observation, observe
+from knnmt.combiner import NEVER, Needs, Observation, observe
 from knnmt.corpus import Pair
 from knnmt.datastore import Ids, Store, StoredSentences
 from knnmt.errors import CorpusError
@@ -25,8 +25,7 @@ def collect_features(
     model: TranslationModel,
     searcher: Searcher,
     pairs: Sequence[Pair],
-    k: int,
-    top: int = 0,
+    needs: Needs,
     *,
     keep_queries: bool = False,
     leave: Leave | None = None,
@@ -46,15 +45,14 @@ def collect_features(
     batches = model.batches([sources[i] for i in kept], [targets[i] for i in kept])
     places = np.array(kept)
     of_kept = None if leave is None else lambda sentences: leave(places[sentences])
-    return _collect(model, searcher, batches, len(kept), k, top, keep_queries, of_kept, len(pairs) - len(kept))
+    return _collect(model, searcher, batches, len(kept), needs, keep_queries, of_kept, len(pairs) - len(kept))
 
 
 def collect_stored(
     model: TranslationModel,
     searcher: Searcher,
     sentences: int,
-    k: int,
-    top: int = 0,
+    needs: Needs,
     *,
     seed: int = 1,
     keep_queries: bool = False,
@@ -70,10 +68,10 @@ def collect_stored(
         pairs = stored.pairs(drawn)
         leave = _leave_same_texts(stored)
         return collect_features(
-            model, searcher, pairs, k, top, keep_queries=keep_queries, leave=lambda places: leave(drawn[places])
+            model, searcher, pairs, needs, keep_queries=keep_queries, leave=lambda places: leave(drawn[places])
         )
     batches = _stored_states(model, searcher.store, stored, drawn)
-    return _collect(model, searcher, batches, len(drawn), k, top, keep_queries, _leave_same_texts(stored))
+    return _collect(model, searcher, batches, len(drawn), needs, keep_queries, _leave_same_texts(stored))
 
 
 def _leave_same_texts(stored: StoredSentences) -> Leave:
@@ -109,8 +107,7 @@ def _collect(
     searcher: Searcher,
     batches: Iterable[States],
     sentences: int,
-    k: int,
-    top: int,
+    needs: Needs,
     keep_queries: bool,
     leave: Leave | None,
     skipped: int = 0,
@@ -124,14 +121,14 @@ def _collect(
         for states in batches:
             queries = states.keys.float().cpu()
             exclude = None if leave is None else leave(np.repeat(states.sentences, states.lengths))
-            found = searcher.search(queries.numpy(), k, exclude)
+            found = searcher.search(queries.numpy(), needs.k, exclude)
             if keep_queries:
                 asked.append(queries)
             for start in range(0, len(states.tokens), model.chunk_rows):
                 rows = slice(start, start + model.chunk_rows)
                 logits = model.logits(states.hidden[rows]).float()
                 log_sum_exp = logits.logsumexp(1)
-                observations.append(observe(found[rows], logits, log_sum_exp, top).cpu())
+                observations.append(observe(found[rows], logits, log_sum_exp, needs.top).cpu())
                 log_p = logits.sub_(log_sum_exp[:, None]).clamp_min_(NEVER)
                 tokens = states.tokens[rows]
                 gold = log_p.gather(1, tokens[:, None]).squeeze(1)

@@ -78,5 +78,5 @@ class Features:
         """What a combiner answers, some rows at a time."""
         for start in range(0, len(self), _ROWS):
             rows = slice(start, start + _ROWS)
-            seen = self.observation.take(rows, combiner.k, combiner.top)
+            seen = self.observation.take(rows, combiner.needs)
             yield rows, seen, combiner.combine(seen)

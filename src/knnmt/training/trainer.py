@@ -119,7 +119,7 @@ class _Loop:
         features = self.features
         return Batch(
             rows=rows,
-            seen=features.observation.take(rows, self.combiner.k, self.combiner.top),
+            seen=features.observation.take(rows, self.combiner.needs),
             tokens=features.tokens[rows],
             log_p=features.log_p[rows],
             log_p_sum=features.log_p_sum[rows],

@@ -55,7 +55,7 @@ def _log_p(features: Features, k: int, temperature: float, lambdas: Tensor) -> T
     parts = []
     for start in range(0, len(features), _ROWS):
         rows = slice(start, start + _ROWS)
-        seen = features.observation.take(rows, k)
+        seen = features.observation.take(rows, combiner.needs)
         weights = combiner.combine(seen).weights
         parts.append((weights * (seen.values == features.tokens[rows, None])).sum(1).double())
     p_knn, p_nmt = torch.cat(parts), features.log_p.double().exp()

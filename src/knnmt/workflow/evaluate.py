@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from knnmt.combiner import BASE, load_combiner
+from knnmt.combiner import BASE, Needs, load_combiner
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator
 from knnmt.errors import EvaluationError
@@ -131,9 +131,9 @@ def evaluate(
     settings = replace(settings or Settings(), split=False)
     settings.check_vocabulary(store.model.vocab_size)
     session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings, force=force)
-    k = max((combiner.k for combiner in combiners.values() if combiner), default=1)
-    top = max([1, *(combiner.top for combiner in combiners.values() if combiner)])
-    features = collect_features(session.model, session.searcher, session.pairs, min(k, store.pairs), top)
+    needs = Needs.of_all([Needs(1, top=1), *(combiner.needs for combiner in combiners.values() if combiner)])
+    needs = replace(needs, k=min(needs.k, store.pairs))
+    features = collect_features(session.model, session.searcher, session.pairs, needs)
     if settings.skip_above < 1:
         features = features.skipping(settings.skip_above)
     runs = {name: _run(session, name, features, settings) for name in methods}

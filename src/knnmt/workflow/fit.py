@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from knnmt.combiner import BASE, METHODS, Combiner, Robust, Vanilla, is_leaked, load_combiner
+from knnmt.combiner import BASE, METHODS, Combiner, Needs, Robust, Vanilla, is_leaked, load_combiner
 from knnmt.datastore import Store, StoreWriter, storage_errors
 from knnmt.datastore.manifest import check_combiner_name
 from knnmt.decoding import Settings
@@ -123,15 +123,15 @@ def fit(
         check_projectable(store.model.key_layer)
     if (networks.top or 0) > store.model.vocab_size:
         raise MethodError(f"The model knows {store.model.vocab_size} tokens, but --top is {networks.top}; lower it.")
-    top = 0 if method == Vanilla.method else make_combiner(method, max(ks), 1.0, networks, recipe.seed).top
+    needs = Needs(max(ks)) if method == Vanilla.method else make_combiner(method, ks[0], 1.0, networks, 0).needs
     with suppress(StoreBusyError), StoreWriter(store.path, store.model):
         pass  # a store that cannot be written is reported now, not after the work
     session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings, force=force)
 
-    def collect(k: int, top: int) -> Features:
-        return _collect(session, k, top, sentences, recipe.seed, exact)
+    def collect(needs: Needs) -> Features:
+        return _collect(session, needs, sentences, recipe.seed, exact)
 
-    features = collect(max(ks), top)
+    features = collect(needs)
     if not features.observation.exists.any():
         raise MethodError(f"No other sentence of {store.path} is left to learn from; give dev pairs.")
     grid: list[Point] = []
@@ -190,10 +190,10 @@ def _neighbours(store: Store, k: int | None, method: str) -> list[int]:
     return [k] if k is not None else [each for each in KS if each <= store.pairs] or [store.pairs]
 
 
-def _collect(session: Session, k: int, top: int, sentences: int, seed: int, exact: bool) -> Features:
+def _collect(session: Session, needs: Needs, sentences: int, seed: int, exact: bool) -> Features:
     if session.summary is not None:
-        return collect_features(session.model, session.searcher, session.pairs, k, top, keep_queries=exact)
-    return collect_stored(session.model, session.searcher, sentences, k, top, seed=seed, keep_queries=exact)
+        return collect_features(session.model, session.searcher, session.pairs, needs, keep_queries=exact)
+    return collect_stored(session.model, session.searcher, sentences, needs, seed=seed, keep_queries=exact)
 
 
 def _previous(store: Store, name: str) -> Combiner | None:
@@ -204,11 +204,11 @@ def _previous(store: Store, name: str) -> Combiner | None:
         return None
 
 
-def _judged(previous: Combiner, features: Features, collect: Callable[[int, int], Features]) -> float:
+def _judged(previous: Combiner, features: Features, collect: Callable[[Needs], Features]) -> float:
     """NLL on the same dev pairs, with features of its own where it looks at more than they have."""
     columns = features.observation
-    if previous.k > columns.distances.shape[1] or previous.top > columns.log_p_top.shape[1]:
-        features = collect(previous.k, previous.top)
+    if previous.k > columns.distances.shape[1] or previous.needs.top > columns.log_p_top.shape[1]:
+        features = collect(previous.needs)
     return features.judge(previous)[0]
 
 
