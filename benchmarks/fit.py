@@ -26,9 +26,10 @@ import torch
 from machine import machine
 
 import knnmt
-from knnmt.combiner import Needs, Robust
+from knnmt.combiner import Needs
+from knnmt.methods import Robust
 from knnmt.progress import progress
-from knnmt.training import ClosedForm, Recipe, collect_features
+from knnmt.training import ClosedForm, Perturbation, Perturber, Recipe, collect_features
 from knnmt.training.trainer import _Loop
 from knnmt.workflow.session import Session
 
@@ -66,7 +67,7 @@ def _compare(session: Session, options: argparse.Namespace) -> dict:
         Robust(K, features.median_nearest / 10),
         features,
         recipe,
-        ClosedForm(recipe.sigma, features.dim, np.random.default_rng(0)),
+        _perturber(features.dim, np.random.default_rng(0)),
     )
     uncached = _Uncached(session, recipe, features.median_nearest / 10)
     slow = _Timer()
@@ -75,7 +76,7 @@ def _compare(session: Session, options: argparse.Namespace) -> dict:
         for _ in range(options.slow_updates):
             with cached:
                 for _ in range(share):
-                    loop._update(recipe.ratio(loop.training.updates))
+                    loop._update(loop._alpha())
                     loop.training.updates += 1
             if not meter.done:
                 after_cached = _peak()
@@ -112,9 +113,13 @@ class _Uncached:
         chosen = self.rng.choice(len(self.session.pairs), self.recipe.batch_sentences, replace=False)
         pairs = [self.session.pairs[i] for i in chosen]
         features = collect_features(self.session.model, self.session.searcher, pairs, Needs(K, K))
-        noise = ClosedForm(self.recipe.sigma, features.dim, self.rng)
-        loop = _Loop(self.combiner, features, self.recipe, noise)
-        loop._update(self.recipe.ratio(0))
+        loop = _Loop(self.combiner, features, self.recipe, _perturber(features.dim, self.rng))
+        loop._update(loop._alpha())
+
+
+def _perturber(dim: int, rng: np.random.Generator) -> Perturber:
+    how = Perturbation()
+    return Perturber(how, ClosedForm(how.sigma, dim, rng))
 
 
 class _Timer:

@@ -16,10 +16,10 @@ import torch
 from machine import machine
 
 import knnmt
-from knnmt.combiner import load_combiner
 from knnmt.corpus import Corpus
 from knnmt.datastore import Store
 from knnmt.decoding import load_model
+from knnmt.methods import load_combiner
 from knnmt.model import TranslationModel, make_runner
 from knnmt.search import Searcher
 from knnmt.search.exact import nearest

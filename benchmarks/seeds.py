@@ -11,13 +11,14 @@ A variant is a method, or robust without a part of it. Model and search run once
 import argparse
 import json
 import statistics
+from functools import partial
 from pathlib import Path
 
 import knnmt
 from knnmt.combiner import Needs
 from knnmt.corpus import Corpus
+from knnmt.methods import Fitting, combiner_of_method, method_with
 from knnmt.training import Features, collect_features, collect_stored
-from knnmt.workflow.fit_trained import train_combiner
 from knnmt.workflow.session import Session
 
 
@@ -66,14 +67,15 @@ def _features(session: Session, pairs: list, k: int) -> Features:
 
 
 def _variant(session: Session, train_on: Features, judged: dict[str, Features], variant: str, options) -> dict:
-    method, _, part = variant.partition("-")
+    name, _, part = variant.partition("-")
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in judged}
     for seed in map(int, options.seeds.split(",")):
-        recipe = knnmt.Recipe(seed=seed, beta=options.beta)
-        networks, recipe = knnmt.Networks().leaving_out(method, [part] if part else [], recipe)
-        combiner, _ = train_combiner(session, train_on, method, options.k, networks, recipe)
-        for name, features in judged.items():
-            found[name].append(features.judge(combiner))
+        given = {"k": options.k, "seed": seed} | ({"beta": options.beta} if name == "robust" else {})
+        method = method_with(name, given | ({"without": part} if part else {}))
+        of_store = partial(combiner_of_method, session.store)
+        combiner = method.fit(Fitting(train_on, session.store, session.model, None, of_store)).combiner
+        for split, features in judged.items():
+            found[split].append(features.judge(combiner))
     return {
         name: {
             "mean": statistics.mean(nll for nll, _ in runs),

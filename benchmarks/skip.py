@@ -12,7 +12,8 @@ from pathlib import Path
 from machine import machine
 
 import knnmt
-from knnmt.combiner import Needs, load_combiner
+from knnmt.combiner import Needs
+from knnmt.methods import load_combiner
 from knnmt.training import collect_features
 from knnmt.workflow.session import Session
 

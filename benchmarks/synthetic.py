@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 
 import knnmt
-from knnmt.combiner import Vanilla
 from knnmt.corpus import Pair
 from knnmt.datastore import ModelRecord, StoreWriter
 from knnmt.decoding import record_of
+from knnmt.methods import AdaptiveMethod, RobustMethod, Vanilla
 from knnmt.model import TranslationModel, make_runner
 from knnmt.search import build_index
-from knnmt.workflow.fit_trained import Networks, make_combiner
 
 SEED = 1
 LENGTH = 25  # positions of a sentence
@@ -105,8 +104,8 @@ def make(path: Path, directory: str, corpus: list[Path], pairs: int, precision: 
     states, tokens = states[tokens != model.codec.eos], tokens[tokens != model.codec.eos]  # nobody votes for the end
     scale = float(((states[1:] - states[:-1]) ** 2).sum(1).mean())
     combiners: dict[str, Any] = {"vanilla": Vanilla(K, 0.5, scale)}
-    for method in ("adaptive", "robust"):
-        combiners[method] = make_combiner(method, K, scale, Networks(), SEED)
+    for method in (AdaptiveMethod(k=K, seed=SEED), RobustMethod(k=K, seed=SEED)):
+        combiners[method.name] = method.untrained(scale)
     write_store(path, record_of(model, runner), spread(states, tokens, pairs), combiners)
 
 

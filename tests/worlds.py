@@ -20,6 +20,7 @@ from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import record_of
 from knnmt.model import TranslationModel
 from knnmt.training import trainer
+from knnmt.workflow import FitReport, fit
 
 Result = TypeVar("Result")
 
@@ -88,3 +89,9 @@ def in_threads(work: Callable[[int], Result], threads: int = 4) -> list[Result]:
             return list(pool.map(begin, range(threads)))
     finally:
         sys.setswitchinterval(interval)
+
+
+def quick_fit(store: Any, corpus: Any, method: str, **options: Any) -> FitReport:
+    """Too short to learn much."""
+    short = {"decode_best": 0} if method == "vanilla" else {"updates": 20, "validate_from": 10, "validate_every": 5}
+    return fit(store, corpus, method, **short, **options)

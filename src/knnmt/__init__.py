@@ -9,15 +9,15 @@ from knnmt.errors import KnnmtError
 if TYPE_CHECKING:
     from knnmt.datastore import Store
     from knnmt.decoding import Settings, Translator, attach
-    from knnmt.training import Recipe
-    from knnmt.workflow import Networks, build, evaluate, fit, forget, info, use, verify
+    from knnmt.methods import Method, register
+    from knnmt.options import option
+    from knnmt.workflow import build, evaluate, fit, forget, info, use, verify
 
 __version__ = version("knnmt")
 
 __all__ = [
     "KnnmtError",
-    "Networks",
-    "Recipe",
+    "Method",
     "Settings",
     "Store",
     "Translator",
@@ -27,14 +27,15 @@ __all__ = [
     "fit",
     "forget",
     "info",
+    "option",
+    "register",
     "tune_allocator",
     "use",
     "verify",
 ]
 
 _HOMES = {
-    "Networks": "knnmt.workflow",
-    "Recipe": "knnmt.training",
+    "Method": "knnmt.methods",
     "Store": "knnmt.datastore",
     "Settings": "knnmt.decoding",
     "Translator": "knnmt.decoding",
@@ -44,6 +45,8 @@ _HOMES = {
     "fit": "knnmt.workflow",
     "forget": "knnmt.workflow",
     "info": "knnmt.workflow",
+    "option": "knnmt.options",
+    "register": "knnmt.methods",
     "use": "knnmt.workflow",
     "verify": "knnmt.workflow",
 }

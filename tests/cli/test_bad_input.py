@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ import pytest
 import safetensors.torch
 from transformers import GPT2Config
 
-from knnmt.combiner import Vanilla
 from knnmt.datastore import staging
 from knnmt.decoding import settings
+from knnmt.methods import Vanilla
 from knnmt.model import TranslationModel
 
 Run = Callable[..., Any]
@@ -198,7 +197,7 @@ def test_a_store_whose_name_is_not_utf8(refused: Callable[..., None], arguments:
 
 def test_methods(refused: Callable[..., None]) -> None:
     dev = ("dev.de", "dev.en")
-    refused(r"^K is 99999, but the store store holds only \d+ pairs; lower --k", "fit", "store", *dev, "--k", "99999")
+    refused(r"^K is 1024, but the store store holds only \d+ pairs; lower --k", "fit", "store", *dev, "--k", "1024")
     refused("^There is no method magic; choose one of", "fit", "store", *dev, "--method", "magic")
     for name in ("base", "bleu"):
         refused(f"^The name {name} means something else to other commands", "fit", "store", *dev, "--name", name)
@@ -275,8 +274,9 @@ def test_a_read_only_directory(
         ("evaluate", "threads", "100000", "^--threads is"),
         ("fit", "threads", "100000", "^--threads is"),
         ("build", "threads", "100000", "^--threads is"),
-        ("fit", "k", "400", r"^K is 400, but at most \d+ are possible; lower --k"),
-        ("fit", "top", "100000000000", r"^The model knows \d+ tokens, but --top is 100000000000; lower it"),
+        ("fit", "k", "1025", "^--k is 1025, which is not possible; give a whole number from 1 to 1,024"),
+        ("fit", "k", "4x", "^--k is 4x, which is not a whole number from 1 to 1,024"),
+        ("fit", "top", "100000000000", r"^--top is 100000000000, but the model knows \d+ tokens; lower it"),
     ],
 )
 def test_limits(
@@ -289,7 +289,6 @@ def test_limits(
 ) -> None:
     """Told at once: no model is loaded for it."""
     monkeypatch.setattr(TranslationModel, "load", lambda *_, **__: pytest.fail("a model was loaded"))
-    monkeypatch.setattr(sys.modules["knnmt.workflow.fit"], "LARGEST_K", 300)
     files = {"build": MEMORY, "fit": ("dev.de", "dev.en"), "evaluate": ("test.de", "test.en"), "translate": ()}
     refused(expected, command, "store", *files[command], f"--{option}", value)
 

@@ -90,7 +90,7 @@ def test_output_is_utf8_whatever_the_locale() -> None:
     environment = os.environ | {"PYTHONIOENCODING": "latin-1", "COLUMNS": "200"}
     done = subprocess.run([*PROGRAM, "fit", "--help"], env=environment, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert "K, λ, T" in done.stdout.decode("utf-8")
+    assert "K, λ and T" in done.stdout.decode("utf-8")
 
 
 def test_an_interruption(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,16 +5,8 @@ import pytest
 import torch
 from tolerances import SHARE, SINGLE
 
-from knnmt.combiner import (
-    NEVER,
-    Combination,
-    Vanilla,
-    log_p_knn,
-    log_shares_of_both,
-    mix_logits,
-    mixture_log_p,
-    observe,
-)
+from knnmt.combiner import NEVER, Combination, log_p_knn, log_shares_of_both, mix_logits, mixture_log_p, observe
+from knnmt.methods import Vanilla
 from knnmt.search import Neighbours
 
 ROWS, K, VOCABULARY = 7, 6, 23

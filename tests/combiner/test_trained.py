@@ -9,8 +9,9 @@ import torch
 from safetensors.torch import load_file
 from worlds import observed
 
-from knnmt.combiner import Adaptive, Combiner, Observation, Robust, Trained
+from knnmt.combiner import Combiner, Observation, Trained
 from knnmt.combiner.base import read_config
+from knnmt.methods import Adaptive, Robust
 
 K = 8
 COMBINERS: dict[str, Callable[[int], Trained]] = {

@@ -14,10 +14,10 @@ from tolerances import LOG_P, STATES
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from worlds import load, make_store
 
-from knnmt.combiner import Vanilla
 from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import attach
 from knnmt.errors import MethodError, StoreError
+from knnmt.methods import Vanilla
 from knnmt.model import TranslationModel
 
 SOURCE = SENTENCES[-2][0]

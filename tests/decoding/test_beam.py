@@ -11,12 +11,13 @@ from sentences import SENTENCES
 from tolerances import LOG_P, SHARE
 from worlds import load, make_store
 
-from knnmt.combiner import Combiner, Robust, Vanilla
+from knnmt.combiner import Combiner
 from knnmt.decoding import BeamSearch, GenerateEngine, Memory, Settings
 from knnmt.decoding.candidates import highest, propose
 from knnmt.decoding.engines import make_engine
 from knnmt.decoding.rules import Rules
 from knnmt.errors import MethodError, ModelError
+from knnmt.methods import Robust, Vanilla
 from knnmt.model import TranslationModel
 from knnmt.model.runner import Step, TorchRunner
 from knnmt.search import Searcher

@@ -11,9 +11,9 @@ from sentences import SENTENCES
 from tolerances import LOG_P
 from worlds import load, make_store
 
-from knnmt.combiner import Vanilla
 from knnmt.decoding import Memory, Settings
 from knnmt.decoding.engines import Engine, make_engine
+from knnmt.methods import Vanilla
 from knnmt.model import TranslationModel
 from knnmt.search import Searcher
 

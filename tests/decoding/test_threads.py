@@ -11,10 +11,10 @@ import torch
 from sentences import SENTENCES
 from worlds import in_threads, load, make_store
 
-from knnmt.combiner import Vanilla
 from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import Settings, Translator, attach, explain
 from knnmt.errors import MethodError
+from knnmt.methods import Vanilla
 from knnmt.model import TranslationModel
 from knnmt.model.onnx import graphs
 

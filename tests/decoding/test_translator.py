@@ -9,11 +9,11 @@ from sentences import SENTENCES
 from tolerances import SHARE
 from worlds import load, make_store
 
-from knnmt.combiner import Vanilla
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator, explain
 from knnmt.decoding.splitting import Splitter
 from knnmt.errors import MethodError
+from knnmt.methods import Vanilla
 from knnmt.model import TranslationModel
 
 LINES = [source for source, _ in SENTENCES[20:32]]

@@ -2,27 +2,24 @@
 
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+from worlds import quick_fit
 
 from knnmt.cli.main import app
 from knnmt.demo import story
 from knnmt.demo.wheels import Wheel
 from knnmt.errors import DemoError
-from knnmt.training import Recipe
-from knnmt.workflow import fit
 
 
 @pytest.fixture
 def arguments(
     index: tuple[Wheel, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, family_directory: Callable[[str], Path]
 ) -> list[str]:
-    recipe = Recipe(updates=20, validate_from=10, validate_every=5)
     monkeypatch.setattr(story, "WHEELS", index)
-    monkeypatch.setattr(story, "fit", partial(fit, recipe=recipe, decode_best=0))
+    monkeypatch.setattr(story, "fit", quick_fit)
     monkeypatch.chdir(tmp_path)
     return ["demo", "--model", str(family_directory("marian")), "--device", "cpu"]
 

@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from worlds import interrupt_after
+from worlds import interrupt_after, quick_fit
 
 from knnmt.datastore import Store
 from knnmt.demo import Demo, story
 from knnmt.demo.wheels import Wheel
 from knnmt.errors import DemoError
-from knnmt.training import Recipe
-from knnmt.workflow import fit
 
-QUICK = Recipe(updates=20, validate_from=10, validate_every=5)
 MakeDemo = Callable[..., Demo]
 
 
@@ -29,7 +26,7 @@ def make_demo(
     monkeypatch: pytest.MonkeyPatch,
     family_directory: Callable[[str], Path],
 ) -> MakeDemo:
-    monkeypatch.setattr(story, "fit", partial(fit, recipe=QUICK, decode_best=0))
+    monkeypatch.setattr(story, "fit", quick_fit)
     model = str(family_directory("marian"))
     return partial(Demo, tmp_path / "out", model, device="cpu", wheels=index)
 

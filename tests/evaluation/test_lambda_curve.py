@@ -8,8 +8,8 @@ import torch
 from tolerances import SHARE
 from worlds import observed
 
-from knnmt.combiner import Adaptive, Vanilla
 from knnmt.evaluation import lambda_curve
+from knnmt.methods import Adaptive, Vanilla
 from knnmt.training import Features, features
 
 K, POSITIONS = 4, 200

@@ -10,8 +10,9 @@ from sentences import SENTENCES
 from tolerances import DISTANCE, LOG_P, NLL, SHARE
 from worlds import load, make_store
 
-from knnmt.combiner import Needs, Vanilla
+from knnmt.combiner import Needs
 from knnmt.corpus import Pair
+from knnmt.methods import Vanilla
 from knnmt.model import TranslationModel
 from knnmt.search import Searcher
 from knnmt.training import Features, collect_features

@@ -11,18 +11,8 @@ from tolerances import DOUBLE, SHARE
 from torch import Tensor
 from worlds import observed
 
-from knnmt.combiner import (
-    NEVER,
-    Adaptive,
-    Combination,
-    Observation,
-    Robust,
-    Trained,
-    Vanilla,
-    mix_logits,
-    mixture_log_p,
-    observe,
-)
+from knnmt.combiner import NEVER, Combination, Observation, Trained, mix_logits, mixture_log_p, observe
+from knnmt.methods import Adaptive, Robust, Vanilla
 from knnmt.search import Neighbours
 from knnmt.training.loss import smoothed_nll
 

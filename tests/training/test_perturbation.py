@@ -12,7 +12,7 @@ from torch import Tensor
 from worlds import observed
 
 from knnmt.combiner import Observation
-from knnmt.training import ClosedForm, Recipe
+from knnmt.training import ClosedForm, Perturbation, Perturber
 from knnmt.training.perturbation import Batch, perturb
 
 ROWS, K, TOP, POSITIONS = 60, 5, 2, 100
@@ -77,18 +77,18 @@ def retrieved(seen: Observation, row: int) -> list[Retrieved]:
     return [Retrieved(*pair) for pair in zip(*(column[row].tolist() for column in columns), strict=True)]
 
 
-def naive(batch: Batch, alpha: float, recipe: Recipe, noise: Script, seed: int) -> Iterator[list[Retrieved]]:
+def naive(batch: Batch, alpha: float, how: Perturbation, noise: Script, seed: int) -> Iterator[list[Retrieved]]:
     rng = np.random.default_rng(seed)
     first, second = rng.random(ROWS), rng.random(ROWS)
     for row in range(ROWS):
         pairs, gold, position = retrieved(batch.seen, row), int(batch.tokens[row]), int(batch.rows[row])
-        if recipe.vector_perturbation and first[row] < alpha:
+        if how.vector_perturbation and first[row] < alpha:
             for k, pair in enumerate(pairs):
                 if pair.distance < math.inf:
                     d, p = noise.distances[position, k].item(), noise.confidence[position, k].item()
                     pairs[k] = Retrieved(d, pair.value, p, pair.log_p)
         not_found = all(pair.value != gold for pair in pairs if pair.distance < math.inf)
-        if recipe.pseudo_pairs and second[row] < alpha and not_found:
+        if how.pseudo_pairs and second[row] < alpha and not_found:
             pairs.remove(max(pairs))
             d, p = noise.of_query[position].item(), noise.confidence_of_query[position].item()
             pairs.append(Retrieved(d, gold, p, batch.log_p[row].item()))
@@ -101,9 +101,9 @@ def naive(batch: Batch, alpha: float, recipe: Recipe, noise: Script, seed: int) 
 def test_pair_by_pair(alpha: float, keys: bool, pseudo: bool) -> None:
     """All columns go with their pair, the order is by distance again, and what was found is not touched."""
     batch, untouched, noise = world(), world(), Script()
-    recipe = Recipe(vector_perturbation=keys, pseudo_pairs=pseudo)
-    result = perturb(batch, alpha, recipe, noise, np.random.default_rng(3))
-    for row, expected in enumerate(naive(world(), alpha, recipe, noise, 3)):
+    how = Perturbation(vector_perturbation=keys, pseudo_pairs=pseudo)
+    result = perturb(batch, alpha, Perturber(how, noise), np.random.default_rng(3))
+    for row, expected in enumerate(naive(world(), alpha, how, noise, 3)):
         found = retrieved(result, row)
         there = [pair for pair in expected if pair.distance < math.inf]
         assert found[: len(there)] == there
@@ -116,7 +116,7 @@ def test_pair_by_pair(alpha: float, keys: bool, pseudo: bool) -> None:
 
 def test_at_alpha_zero_nothing_is_perturbed() -> None:
     batch = world()
-    result = perturb(batch, 0.0, Recipe(), Script(), np.random.default_rng(3))
+    result = perturb(batch, 0.0, Perturber(Perturbation(), Script()), np.random.default_rng(3))
     for field in fields(Observation):
         assert torch.equal(getattr(result, field.name), getattr(batch.seen, field.name))
 
@@ -124,7 +124,7 @@ def test_at_alpha_zero_nothing_is_perturbed() -> None:
 def test_at_alpha_one_everything_is() -> None:
     """Noise on every key, and the gold token among the neighbours everywhere."""
     batch = world()
-    result = perturb(batch, 1.0, Recipe(), Script(), np.random.default_rng(3))
+    result = perturb(batch, 1.0, Perturber(Perturbation(), Script()), np.random.default_rng(3))
     assert ((result.values == batch.tokens[:, None]) & result.exists).any(1).all()
     assert (result.log_confidence[result.exists] <= -10).all()
     before = ((batch.seen.values == batch.tokens[:, None]) & batch.seen.exists).any(1)
@@ -148,10 +148,10 @@ def test_the_pseudo_pair_comes_in_for_the_farthest_after_the_noise() -> None:
         torch.zeros(1, 0),
     )
     batch = Batch(torch.tensor([0]), one, torch.tensor([40]), torch.tensor([-7.0]), torch.tensor([0.0]))
-    both = perturb(batch, 1.0, Recipe(), noise, np.random.default_rng(0))
+    both = perturb(batch, 1.0, Perturber(Perturbation(), noise), np.random.default_rng(0))
     assert (both.values.tolist(), both.distances.tolist()) == ([[40, 20, 30]], [[0.5, 4.0, 5.0]])
     assert both.log_p_values.tolist() == [[-7.0, 0.0, 0.0]]
-    quiet = perturb(batch, 1.0, Recipe(vector_perturbation=False), noise, np.random.default_rng(0))
+    quiet = perturb(batch, 1.0, Perturber(Perturbation(vector_perturbation=False), noise), np.random.default_rng(0))
     assert (quiet.values.tolist(), quiet.distances.tolist()) == ([[40, 10, 20]], [[0.5, 1.0, 2.0]])
 
 
@@ -167,14 +167,14 @@ def test_the_two_draws_are_independent() -> None:
     )
     tokens, zeros = torch.full((rows,), 5), torch.zeros(rows)
     batch = Batch(torch.arange(rows), seen, tokens, zeros, zeros)
-    for recipe in (Recipe(), Recipe(vector_perturbation=False), Recipe(pseudo_pairs=False)):
-        result = perturb(batch, alpha, recipe, Script(2, rows), np.random.default_rng(1))
+    for how in (Perturbation(), Perturbation(vector_perturbation=False), Perturbation(pseudo_pairs=False)):
+        result = perturb(batch, alpha, Perturber(how, Script(2, rows)), np.random.default_rng(1))
         pseudo = (result.values == 5).any(1)
         noisy = ((result.log_confidence <= -10) & (result.values != 5)).any(1)  # of the key that is left at least
-        share, both = alpha * recipe.vector_perturbation, alpha * alpha
+        share, both = alpha * how.vector_perturbation, alpha * alpha
         assert noisy.float().mean().item() == pytest.approx(share, abs=0.015)
-        assert pseudo.float().mean().item() == pytest.approx(alpha * recipe.pseudo_pairs, abs=0.015)
-        expected = both if recipe == Recipe() else 0
+        assert pseudo.float().mean().item() == pytest.approx(alpha * how.pseudo_pairs, abs=0.015)
+        expected = both if how == Perturbation() else 0
         assert (noisy & pseudo).float().mean().item() == pytest.approx(expected, abs=0.01)
 
 

@@ -19,7 +19,7 @@ from knnmt.datastore import Store
 from knnmt.errors import MethodError
 from knnmt.model import TranslationModel
 from knnmt.search import Searcher
-from knnmt.training import ClosedForm, Features, ReadBack, Recipe, collect_features
+from knnmt.training import ClosedForm, Features, Perturbation, Perturber, ReadBack, collect_features
 from knnmt.training.perturbation import Batch, perturb
 
 SEARCHED, K = 8, 5  # a combiner may look at fewer neighbours than were searched for
@@ -80,7 +80,7 @@ def test_the_noise_of_the_recipe_hardly_changes_what_the_model_thinks(world: Wor
     """Why the stored log p may be kept: measured 0.06 at most and 0.008 on average for keys, 0.008 for queries."""
     rows = torch.arange(len(world.features))
     batch = world.batch(rows)
-    noise = world.read_back(Recipe().sigma)
+    noise = world.read_back(Perturbation().sigma)
     of_keys = (noise.on_keys(batch, rows)[1] - batch.seen.log_confidence).abs()
     assert of_keys.max() < 0.15
     assert of_keys.mean() < 0.02
@@ -127,7 +127,7 @@ def test_it_serves_perturbation(few: World, world: World) -> None:
     """Everything perturbed, with keys of the store itself: sorted, finite, gold everywhere."""
     for each in (few, world):
         batch = each.batch(torch.arange(len(each.features)))
-        result = perturb(batch, 1.0, Recipe(), each.read_back(0.01), np.random.default_rng(2))
+        result = perturb(batch, 1.0, Perturber(Perturbation(), each.read_back(0.01)), np.random.default_rng(2))
         assert ((result.values == batch.tokens[:, None]) & result.exists).any(1).all()
         assert (result.distances.diff(dim=1).nan_to_num(0) >= 0).all()
         assert torch.isfinite(result.log_confidence).all()

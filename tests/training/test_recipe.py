@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from knnmt.errors import MethodError
-from knnmt.training import Recipe
+from knnmt.training import Perturbation, Recipe
 
 
 def test_the_values_unless_others_are_given() -> None:
@@ -24,29 +24,31 @@ def test_the_values_unless_others_are_given() -> None:
         "validate_from": 1000,
         "validate_every": 100,
         "patience": 30,
+    }
+    assert Perturbation().to_json() == {
         "alpha": 1.0,
         "beta": 1000.0,
         "sigma": 0.01,
+        "exact_perturbation": False,
         "decline": True,
         "vector_perturbation": True,
         "pseudo_pairs": True,
-        "exact_perturbation": False,
     }
     assert json.loads(json.dumps(Recipe().to_json()))["adam_betas"] == [0.9, 0.98]
 
 
 def test_alpha_declines_with_the_updates() -> None:
-    recipe = Recipe(alpha=0.8, beta=250.0)
+    recipe = Perturbation(alpha=0.8, beta=250.0)
     assert recipe.ratio(0) == 0.8
     for update in (1, 100, 250, 5000):
         assert recipe.ratio(update) == pytest.approx(0.8 * math.e ** (-update / 250))
     assert recipe.ratio(250) == pytest.approx(0.8 / math.e)
-    assert Recipe(alpha=0.0).ratio(10) == 0
-    assert Recipe(beta=1e-3).ratio(10**6) == 0
+    assert Perturbation(alpha=0.0).ratio(10) == 0
+    assert Perturbation(beta=1e-3).ratio(10**6) == 0
 
 
 def test_without_the_decline_alpha_stays() -> None:
-    recipe = Recipe(alpha=0.8, beta=250.0, decline=False)
+    recipe = Perturbation(alpha=0.8, beta=250.0, decline=False)
     assert {recipe.ratio(update) for update in (0, 1, 250, 5000)} == {0.8}
 
 
@@ -61,7 +63,7 @@ def test_without_the_decline_alpha_stays() -> None:
 )
 def test_impossible_values(options: dict[str, Any]) -> None:
     with pytest.raises(MethodError):
-        Recipe(**options)
+        _made(options)
 
 
 @pytest.mark.parametrize(
@@ -78,5 +80,9 @@ def test_impossible_values(options: dict[str, Any]) -> None:
     ids=str,
 )
 def test_values_at_the_edge(options: dict[str, Any]) -> None:
-    recipe = Recipe(**options)
+    recipe = _made(options)
     assert {name: getattr(recipe, name) for name in options} == options
+
+
+def _made(options: dict[str, Any]) -> Recipe | Perturbation:
+    return Perturbation(**options) if set(options) <= set(Perturbation().to_json()) else Recipe(**options)

@@ -11,12 +11,14 @@ from tolerances import NLL
 from torch import Tensor
 from worlds import interrupt_after, observed
 
-from knnmt.combiner import Adaptive, Robust, Trained
-from knnmt.training import ClosedForm, Features, Recipe, train, trainer
+from knnmt.combiner import Trained
+from knnmt.methods import Adaptive, Robust
+from knnmt.training import ClosedForm, Features, Perturbation, Perturber, Recipe, train, trainer
 from knnmt.training.perturbation import Batch
 
 K, VOCABULARY, DIM, SENTENCES = 4, 40, 8, 70
 QUICK = Recipe(updates=250, learning_rate=0.02, validate_from=100, validate_every=50)
+ALWAYS = Perturbation(decline=False)
 SHORT = Recipe(updates=25, learning_rate=0.01, validate_from=10, validate_every=6)
 
 
@@ -70,8 +72,8 @@ def adaptive(seed: int = 1) -> Adaptive:
     return Adaptive(K, 1.0, 10.0, seed=seed)
 
 
-def closed_form(seed: int = 1) -> ClosedForm:
-    return ClosedForm(0.01, DIM, np.random.default_rng(seed))
+def closed_form(seed: int = 1) -> Perturber:
+    return Perturber(Perturbation(), ClosedForm(0.01, DIM, np.random.default_rng(seed)))
 
 
 def weights(combiner: Trained) -> dict[str, Tensor]:
@@ -145,7 +147,7 @@ def test_validations() -> None:
     assert [each.update for each in training.history] == [10, 16, 22, 25]
     assert training.updates == 25
     assert not training.interrupted
-    assert [each.alpha for each in training.history] == [SHORT.ratio(update) for update in (10, 16, 22, 25)]
+    assert [each.alpha for each in training.history] == [Perturbation().ratio(update) for update in (10, 16, 22, 25)]
     nothing_left = train(robust(), world, replace(SHORT, updates=22), closed_form())
     assert [each.update for each in nothing_left.history] == [10, 16, 22]
     unperturbed = train(robust(), world, replace(SHORT, updates=5))
@@ -223,7 +225,7 @@ def test_ctrl_c_after_the_best_goes_back_to_it(
 
     combiner = robust()
     noise = Impatient(0.01, DIM, np.random.default_rng(1))
-    training = train(combiner, make_world(nowhere, everywhere), replace(SHORT, decline=False), noise)
+    training = train(combiner, make_world(nowhere, everywhere), SHORT, Perturber(ALWAYS, noise))
     assert training.interrupted
     assert [each.update for each in training.history] == [10, 16, 22, 23]
     assert same(weights(combiner), seen[1])
@@ -259,18 +261,18 @@ def of_sentences(features: Features, rows: list[int]) -> list[int]:
 
 def test_every_sentence_comes_once_an_epoch() -> None:
     world = make_world(sure=nowhere, right=everywhere)
-    recipe = Recipe(updates=7, decline=False)
+    recipe = Recipe(updates=7)
     noise = Recorder()
-    train(robust(), world, recipe, noise)
+    train(robust(), world, recipe, Perturber(ALWAYS, noise))
     updates = [of_sentences(world, rows) for rows in noise.updates]
     assert [len(each) for each in updates] == [32, 32, 6, 32, 32, 6, 32]
     epochs = [[number for each in part for number in each] for part in (updates[:3], updates[3:6])]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(SENTENCES))
     assert epochs[0] != epochs[1]
     assert epochs[0] != list(range(SENTENCES))
-    for changed in (replace(recipe, pseudo_pairs=False), replace(recipe, alpha=1.0, sigma=0.5)):
+    for changed in (replace(ALWAYS, pseudo_pairs=False), replace(ALWAYS, sigma=0.5)):
         other = Recorder()
-        train(robust(), world, changed, other)
+        train(robust(), world, recipe, Perturber(changed, other))
         assert other.updates == noise.updates, "what is perturbed does not change which sentences come together"
 
 
@@ -286,7 +288,7 @@ def two_threads() -> Iterator[None]:
 def test_threads_are_as_before_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     world = make_world(sure=nowhere, right=everywhere)
     noise = Recorder()
-    train(robust(), world, Recipe(updates=3, decline=False), noise)
+    train(robust(), world, Recipe(updates=3), Perturber(ALWAYS, noise))
     assert noise.threads == {1}, "small tensors: a second thread only waits"
     assert torch.get_num_threads() == 2
 

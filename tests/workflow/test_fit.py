@@ -7,22 +7,23 @@ import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sentences import SENTENCES
 from tolerances import NLL, SHARE
 from worlds import make_store
 
-from knnmt.combiner import METHODS, Combiner, Vanilla, load_combiner
+from knnmt.combiner import Combiner
 from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import Settings
 from knnmt.errors import KnnmtError, MethodError, StoreError
+from knnmt.methods import Method, Vanilla, load_combiner, registry
+from knnmt.methods.vanilla import KS, LAMBDAS, TEMPERATURES
 from knnmt.model import TranslationModel
-from knnmt.training import Recipe
-from knnmt.tuning.vanilla import KS, LAMBDAS, TEMPERATURES
 from knnmt.workflow import fit
 
-module = importlib.import_module("knnmt.workflow.fit_vanilla")
+module = importlib.import_module("knnmt.workflow.fit")
 
 WriteCorpus = Callable[..., list[Path]]
 # some of the store's kind, so that neighbours help, and none of its sentences
@@ -36,7 +37,8 @@ def dev(write_corpus: WriteCorpus) -> list[Path]:
 
 def test_likelihood_chooses_the_best_of_the_grid(store: Store, model: TranslationModel, dev: list[Path]) -> None:
     report = fit(store, dev, "vanilla", model=model, decode_best=0)
-    places = {(point.k, point.lam, point.temperature): point.nll for point in report.grid}
+    grid = report.fitted.findings["grid"]
+    places = {(point["k"], point["lambda"], point["temperature"]): point["nll"] for point in grid}
     assert len(places) == len(KS) * len(LAMBDAS) * len(TEMPERATURES)
     best = min(places, key=places.__getitem__)
     assert report.combiner.options() == dict(zip(("k", "lambda", "temperature"), best, strict=True))
@@ -44,7 +46,7 @@ def test_likelihood_chooses_the_best_of_the_grid(store: Store, model: Translatio
     assert report.nll == pytest.approx(places[best], abs=NLL)
     assert report.nll < report.base_nll
     assert report.mean_lambda == pytest.approx(best[1], abs=SHARE)
-    assert report.bleu == []
+    assert report.fitted.record["bleu"] == []
     assert report.leaked == 0
     assert fit(store, dev, "vanilla", model=model, decode_best=0, k=8).combiner.k == 8
 
@@ -64,11 +66,12 @@ def test_bleu_decides_among_the_best_few(
     monkeypatch.setattr(module, "corpus_bleu", bleu)
     settings = Settings(beam=1, max_length=6, split=False)
     report = fit(store, dev, "vanilla", model=model, decode_best=3, decode_sentences=2, settings=settings)
-    assert [score for _, score in report.bleu] == [3.0, 9.0, 6.0]
-    assert report.combiner.options() == report.bleu[1][0].combiner().options()
-    assert report.grid[0] == report.bleu[0][0]
+    scored = report.fitted.record["bleu"]
+    assert [each["bleu"] for each in scored] == [3.0, 9.0, 6.0]
+    assert report.combiner.options().items() <= scored[1].items()
+    assert {**scored[0], "bleu": 0}.items() <= {**report.fitted.findings["grid"][0], "bleu": 0}.items()
     assert [len(lines) for lines in decoded] == [2, 2, 2]
-    assert len({point.lam for point, _ in report.bleu}) == 3
+    assert len({each["lambda"] for each in scored}) == 3
 
 
 def test_what_was_fitted_is_kept_in_the_store(store: Store, model: TranslationModel, dev: list[Path]) -> None:
@@ -104,7 +107,7 @@ def test_a_store_smaller_than_the_usual_k(tmp_path: Path, model: TranslationMode
     store = make_store(tmp_path / "tiny", model, SENTENCES[22:23])
     assert store.pairs < max(KS)
     report = fit(store, dev, "vanilla", model=model, decode_best=0)
-    assert {point.k for point in report.grid} == {k for k in KS if k <= store.pairs}
+    assert {point["k"] for point in report.fitted.findings["grid"]} == {k for k in KS if k <= store.pairs}
 
 
 @pytest.mark.parametrize(
@@ -113,8 +116,8 @@ def test_a_store_smaller_than_the_usual_k(tmp_path: Path, model: TranslationMode
         ({"method": "magic"}, MethodError, "no method magic; choose one of .*vanilla"),
         ({"name": "base"}, MethodError, "choose another"),
         ({"name": "a/b"}, StoreError, "use letters, digits"),
-        ({"k": 0}, MethodError, "give 1 or more"),
-        ({"k": 100_000}, MethodError, r"K is 100000, but .* holds only \d+ pairs; lower --k"),
+        ({"k": 0}, MethodError, "--k is 0, .* a whole number from 1 to 1,024"),
+        ({"k": 100_000}, MethodError, "--k is 100000, .* a whole number from 1 to 1,024"),
     ],
 )
 def test_a_wrong_option_is_told_before_anything_runs(
@@ -157,13 +160,13 @@ def test_a_better_fit_is_not_replaced_by_a_worse_one(
 ) -> None:
     """The better one has more neighbours here, so that it is judged by features of its own."""
     better = fit(store, dev, "vanilla", name="mine", k=8, model=model, decode_best=0)
-    recipe = Recipe(updates=1, validate_from=1)
-    worse = fit(better.store, dev, method, name="mine", k=1, model=model, decode_best=0, recipe=recipe)
+    options: dict[str, Any] = {"decode_best": 0} if method == "vanilla" else {"updates": 1, "validate_from": 1}
+    worse = fit(better.store, dev, method, name="mine", k=1, model=model, **options)
     assert worse.nll > better.nll
     assert not worse.kept
     assert worse.previous_nll == pytest.approx(better.nll, rel=1e-5)
     assert worse.store.manifest == better.store.manifest == Store.open(store.path).manifest
-    forced = fit(better.store, dev, method, name="mine", k=1, model=model, decode_best=0, recipe=recipe, force=True)
+    forced = fit(better.store, dev, method, name="mine", k=1, model=model, force=True, **options)
     assert forced.kept
     assert Store.open(store.path).manifest != better.store.manifest
     assert fit(forced.store, dev, "vanilla", name="mine", k=8, model=model, decode_best=0).kept, "a better one is"
@@ -174,11 +177,12 @@ def test_a_method_that_nobody_knows_how_to_train(
 ) -> None:
     """Registered, as the docs say, but without a way to be fitted: it must not silently become robust."""
 
-    class Mine(Vanilla):
-        method = "mine"
+    class Mine(Method):
+        name = "mine"
+        combiner = Vanilla
 
-    monkeypatch.setitem(METHODS, "mine", Mine)
-    with pytest.raises(MethodError, match="does not know how to train the method mine"):
+    monkeypatch.setitem(registry._METHODS, "mine", Mine)
+    with pytest.raises(TypeError, match="abstract"):
         fit(store, dev, "mine")
     assert not Store.open(store.path).combiners
 

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,29 @@ from sentences import SENTENCES
 from tolerances import DISTANCE, NLL, TRUST
 from worlds import interrupt_after, load, make_store
 
-from knnmt.combiner import Adaptive, Needs, Robust, Trained, Vanilla, load_combiner
+from knnmt.combiner import Needs, Trained
 from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Store
 from knnmt.decoding import Translator
 from knnmt.errors import MethodError
+from knnmt.methods import Adaptive, Robust, Vanilla, load_combiner
+from knnmt.methods.vanilla import LAMBDAS
 from knnmt.model import TranslationModel
 from knnmt.search import Searcher
-from knnmt.training import ClosedForm, Features, Recipe, collect_features, collect_stored
-from knnmt.tuning.vanilla import LAMBDAS
-from knnmt.workflow import FitReport, Networks, fit
+from knnmt.training import ClosedForm, Features, Perturbation, collect_features, collect_stored
+from knnmt.workflow import fit
 
 WriteCorpus = Callable[..., list[Path]]
 # of the store's kind, so that neighbours help, and none of its sentences
 DEV = [(f"{source} Bitte.", target.replace(".", "!")) for source, target in SENTENCES[20:32]]
-QUICK = Recipe(updates=60, learning_rate=0.01, batch_sentences=6, validate_from=20, validate_every=20)
-ONE = Recipe(updates=1)
+QUICK: dict[str, Any] = {
+    "updates": 60,
+    "learning_rate": 0.01,
+    "batch_sentences": 6,
+    "validate_from": 20,
+    "validate_every": 20,
+}
+ONE: dict[str, Any] = {"updates": 1}
 METHODS = ("robust", "adaptive")
 
 
@@ -44,8 +50,8 @@ def features_of(store: Store, model: TranslationModel, k: int, top: int) -> Feat
 
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_kept(store: Store, model: TranslationModel, dev: list[Path], method: str) -> None:
-    recipe = replace(QUICK, seed=7, sigma=0.02)
-    report = fit(store, dev, method, model=model, recipe=recipe)
+    options = QUICK | {"seed": 7} | ({"sigma": 0.02} if method == "robust" else {})
+    report = fit(store, dev, method, model=model, **options)
     assert (report.name, report.combiner.method, report.combiner.k) == (method, method, 8)
     assert report.nll < report.base_nll
     assert 0 < report.mean_lambda < 1
@@ -59,15 +65,17 @@ def test_what_is_kept(store: Store, model: TranslationModel, dev: list[Path], me
     assert record["dev_pairs"] == record["sentences"] == len(DEV)
     assert (record["store"], record["model"]) == (store.fingerprint, store.model.fingerprint)
     training = record["training"]
-    assert training.items() >= json.loads(json.dumps(recipe.to_json())).items()
+    assert training.items() >= options.items()
     assert (training["updates_made"], training["interrupted"]) == (60, False)
     assert [update for update, _, _ in training["history"]] == [20, 40, 60]
     losses = {update: nll for update, nll, _ in training["history"]}  # rounded, so that several may be the least
     assert losses[training["best_update"]] == min(losses.values()) == pytest.approx(report.nll, abs=NLL)
-    assert report.training is not None
-    assert [each.update for each in report.training.history] == [20, 40, 60]
-    alphas = [each.alpha for each in report.training.history]
-    assert alphas == ([recipe.ratio(update) for update in (20, 40, 60)] if method == "robust" else [0, 0, 0])
+    (history,) = report.fitted.tables
+    assert [row[0] for row in history.rows] == ["20", "40", "60"]
+    alphas = [f"{Perturbation().ratio(update):.3f}" for update in (20, 40, 60)]
+    assert [row[3] for row in history.rows] == (alphas if method == "robust" else ["0.000"] * 3)
+    assert history.chosen is not None
+    assert history.rows[history.chosen[0]][1] == f"{report.nll:.3f}"
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -75,9 +83,7 @@ def test_what_is_loaded_is_what_was_trained(
     store: Store, model: TranslationModel, dev: list[Path], method: str
 ) -> None:
     """Several side by side, each with its own K; with the neighbours it was made for its NLL is as recorded."""
-    reports = {
-        f"of-{k}": fit(store.path, dev, method, k=k, name=f"of-{k}", model=model, recipe=QUICK) for k in (4, 16, 32)
-    }
+    reports = {f"of-{k}": fit(store.path, dev, method, k=k, name=f"of-{k}", model=model, **QUICK) for k in (4, 16, 32)}
     opened = Store.open(store.path)
     assert set(opened.combiners) == set(reports)
     features = features_of(opened, model, 32, 32)
@@ -98,7 +104,7 @@ def test_what_is_loaded_is_what_was_trained(
 @pytest.mark.to_the_bit
 def test_the_seed_decides(store: Store, model: TranslationModel, dev: list[Path]) -> None:
     """And nothing else: the same code on the same shapes, so the losses are the same to the bit."""
-    losses = [fit(store.path, dev, model=model, recipe=replace(QUICK, updates=20, seed=seed)).nll for seed in (1, 1, 2)]
+    losses = [fit(store.path, dev, model=model, **QUICK | {"updates": 20, "seed": seed}).nll for seed in (1, 1, 2)]
     assert losses[0] == losses[1]
     assert abs(losses[0] - losses[2]) > 10 * NLL
 
@@ -108,7 +114,7 @@ def test_a_signature_tells_weights_apart(store: Store, model: TranslationModel, 
     """Two that were trained alike but for the seed have the same options and translate differently."""
 
     def signature(seed: int) -> str:
-        fit(store.path, dev, model=model, recipe=replace(ONE, seed=seed), force=True)
+        fit(store.path, dev, model=model, seed=seed, force=True, **ONE)
         return Translator(store.path, "robust", model=model).signature
 
     one, other = signature(1), signature(2)
@@ -155,8 +161,8 @@ def test_a_part_is_left_out_and_no_other(
     part: str | None,
     recorded: dict[str, object],
 ) -> None:
-    recipe = replace(QUICK, updates=30)
-    report = fit(store, dev, model=model, recipe=recipe, without=[part] if part else ())
+    options = QUICK | {"updates": 30}
+    report = fit(store, dev, model=model, without=[part] if part else (), **options)
     combiner = load_combiner(report.store, "robust")
     assert isinstance(combiner, Robust)
     assert list(combiner.without) == [name for name in ("wp", "dc") if name == part]
@@ -164,17 +170,16 @@ def test_a_part_is_left_out_and_no_other(
     assert networks == {"shared", "dc", "nmt"} - {"wp": {"nmt"}, "dc": {"dc"}}.get(part or "", set())
     assert combiner.needs.top == (0 if part == "wp" else 8)
     training = combiner.record["training"]
-    assert training.items() >= (json.loads(json.dumps(recipe.to_json())) | recorded).items()
+    assert training.items() >= (options | Perturbation().to_json() | recorded).items()
     silent = {"vector-perturbation": {"on_keys"}, "pseudo-pairs": {"on_queries"}, "robust-training": set(noise)}
     assert {name for name, calls in noise.items() if not calls} == silent.get(part or "", set())
-    assert report.training is not None
-    alphas = {each.alpha for each in report.training.history}
-    expected = {recipe.ratio(20), recipe.ratio(30)}
-    assert alphas == {"robust-training": {0.0}, "decline": {1.0}}.get(part or "", expected)
+    alphas = {row[3] for row in report.fitted.tables[0].rows}
+    expected = {f"{Perturbation().ratio(update):.3f}" for update in (20, 30)}
+    assert alphas == {"robust-training": {"0.000"}, "decline": {"1.000"}}.get(part or "", expected)
 
 
 def test_several_parts_are_left_out(store: Store, model: TranslationModel, dev: list[Path]) -> None:
-    report = fit(store, dev, model=model, recipe=replace(QUICK, updates=2), without=("dc", "decline", "wp", "dc"))
+    report = fit(store, dev, model=model, without=("dc", "decline", "wp", "dc"), **QUICK | {"updates": 2})
     assert report.combiner.options()["without"] == ["dc", "wp"]
     assert report.combiner.record["training"]["decline"] is False
 
@@ -182,26 +187,34 @@ def test_several_parts_are_left_out(store: Store, model: TranslationModel, dev: 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"without": "love"}, "no part love to leave out"),
-        ({"without": ["love"]}, "no part love to leave out; choose among wp, dc, vector-perturbation"),
-        ({"without": ["dc"], "method": "adaptive"}, "Only parts of robust can be left out, not of adaptive"),
-        ({"without": ["decline"], "method": "vanilla"}, "Only parts of robust .* vanilla"),
-        ({"networks": {"preset": "huge"}}, "no preset huge; choose one of released, paper"),
-        ({"networks": {"temperature": "warm"}}, "no temperature warm; choose one of sigmoid, paper"),
-        ({"networks": {"temperature": 3.0}}, "no temperature 3.0"),
-        ({"networks": {"temperature": "sigmoid"}, "method": "adaptive"}, "is a number, not sigmoid"),
-        ({"networks": {"temperature": -1.0}, "method": "adaptive"}, "T above 0"),
-        ({"networks": {"top": -1}}, "top must not be negative"),
-        ({"networks": {"hidden": 0}, "method": "adaptive"}, "hidden layer of 1 or more"),
+        ({"without": "love"}, "--without is love, which is not possible"),
+        ({"without": ["love"]}, "give one of wp, dc, vector-perturbation"),
+        ({"without": ["dc"], "method": "adaptive"}, "--without is of the method robust and says nothing to adaptive"),
+        (
+            {"without": ["decline"], "method": "vanilla"},
+            "--without is of the method robust and says",
+        ),
+        ({"love": 3}, "--love does not exist .* leave it out .robust has .*--updates"),
+        ({"preset": "huge"}, "--preset is huge, .* one of released, paper"),
+        ({"temperature": "warm"}, "--temperature is warm, .* one of sigmoid, paper"),
+        ({"temperature": 3.0}, "--temperature is 3.0"),
+        ({"temperature": "sigmoid", "method": "adaptive"}, "is sigmoid, .* a number above 0"),
+        ({"temperature": -1.0, "method": "adaptive"}, "a number above 0"),
+        ({"top": -1}, "--top is -1, .* a whole number from 0"),
+        ({"hidden": 0, "method": "adaptive"}, "a whole number from 1 to 4,096"),
+        ({"hidden": True, "method": "adaptive"}, "a whole number from 1"),
         ({"k": 6, "method": "adaptive"}, "K cannot be 6"),
-        ({"k": 100_000}, "holds only .* lower --k"),
-        ({"recipe": {"updates": 0}}, "updates 0 is no training"),
-        ({"recipe": {"learning_rate": float("inf")}}, "give a number above 0"),
-        ({"recipe": {"sigma": float("nan")}}, "finite and not negative"),
-        ({"networks": {"scale": 0.0}}, "finite and above 0"),
-        ({"networks": {"scale": float("inf")}, "method": "adaptive"}, "finite and above 0"),
-        ({"networks": {"dc": 0}}, "size of 1 or more"),
-        ({"networks": {"temperature": 0.0}, "method": "adaptive"}, "T above 0"),
+        ({"k": 1024}, "holds only .* lower --k"),
+        ({"k": 1025}, "a whole number from 1 to 1,024"),
+        ({"updates": 0}, "--updates is 0, .* a whole number from 1"),
+        ({"learning_rate": float("inf")}, "give a number above 0"),
+        ({"sigma": float("nan")}, "give a number from 0"),
+        ({"scale": 0.0}, "a number above 0, or auto"),
+        ({"scale": float("inf"), "method": "adaptive"}, "a number above 0, or auto"),
+        ({"dc": 0}, "a whole number from 1"),
+        ({"temperature": 0.0, "method": "adaptive"}, "a number above 0"),
+        ({"adam_betas": (0.9,)}, "--adam-betas takes 2 values, not 1"),
+        ({"top": 10_000}, "--top is 10000, but the model knows"),
         ({"corpus": (), "sentences": 0}, "say with --sentences"),
         ({"corpus": (), "limit": 3}, "say with --sentences"),
     ],
@@ -211,44 +224,39 @@ def test_a_wrong_option_is_told_before_anything_runs(
     store: Store, dev: list[Path], monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], sentence: str
 ) -> None:
     monkeypatch.setattr(TranslationModel, "load", lambda *_, **__: pytest.fail("the model is loaded"))
-
-    def run(networks: dict[str, Any] | None = None, recipe: dict[str, Any] | None = None, **rest: Any) -> FitReport:
-        options = {"corpus": dev} | rest
-        return fit(store, networks=Networks(**networks or {}), recipe=Recipe(**recipe or {}), **options)
-
     with pytest.raises(MethodError, match=sentence):
-        run(**options)
+        fit(store, **{"corpus": dev} | options)
     assert Store.open(store.path).manifest == store.manifest
 
 
 def test_sizes_and_forms_of_the_networks(store: Store, model: TranslationModel, dev: list[Path]) -> None:
-    def options(networks: Networks, method: str = "robust") -> dict[str, Any]:
-        return fit(store.path, dev, method, model=model, recipe=ONE, networks=networks).combiner.options()
+    def options(method: str = "robust", **given: Any) -> dict[str, Any]:
+        return fit(store.path, dev, method, model=model, **ONE, **given).combiner.options()
 
-    released, paper = options(Networks()), options(Networks(preset="paper", temperature="paper"))
+    released, paper = options(), options(preset="paper", temperature="paper")
     assert (released["dc"], released["wp"], released["temperature"], released["top"]) == (4, 32, "sigmoid", 8)
     assert (paper["dc"], paper["wp"], paper["temperature"]) == (32, 4, "paper")
-    mine = options(Networks(preset="paper", dc=5, top=3))
+    mine = options(preset="paper", dc=5, top=3)
     assert (mine["dc"], mine["wp"], mine["top"]) == (5, 4, 3)
-    assert options(Networks(hidden=6), "adaptive")["hidden"] == 6
+    assert options("adaptive", hidden=6)["hidden"] == 6
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_scale_of_distances(store: Store, model: TranslationModel, dev: list[Path], method: str) -> None:
     """The median nearest becomes 10, the range the recipe was made for, unless a scale is given."""
-    report = fit(store.path, dev, method, model=model, recipe=ONE)
+    report = fit(store.path, dev, method, model=model, **ONE)
     nearest = features_of(store, model, 1, 0).observation.distances[:, 0].numpy()
     assert report.median_nearest == pytest.approx(np.sort(nearest)[(len(nearest) - 1) // 2], rel=DISTANCE["rtol"])
     assert report.combiner.options()["scale"] == pytest.approx(report.median_nearest / 10)
-    given = fit(store.path, dev, method, model=model, recipe=ONE, networks=Networks(scale=3.5))
+    given = fit(store.path, dev, method, model=model, scale=3.5, **ONE)
     assert given.combiner.options()["scale"] == 3.5
 
 
 def test_the_temperature_of_adaptive(store: Store, model: TranslationModel, dev: list[Path]) -> None:
     """A number if given; else the likeliest of five; else, once there is one, that of the store's vanilla."""
 
-    def temperature(networks: Networks | None = None) -> float:
-        report = fit(store.path, dev, "adaptive", k=4, model=model, recipe=ONE, networks=networks)
+    def temperature(**given: float) -> float:
+        report = fit(store.path, dev, "adaptive", k=4, model=model, **ONE, **given)
         assert isinstance(report.combiner, Adaptive)
         return report.combiner.temperature
 
@@ -258,7 +266,7 @@ def test_the_temperature_of_adaptive(store: Store, model: TranslationModel, dev:
     best, second = sorted(losses.values())[:2]
     assert second - best > 10 * NLL, "rounding does not decide"
     assert temperature() == pytest.approx(min(losses, key=losses.__getitem__), rel=DISTANCE["rtol"])
-    assert temperature(Networks(temperature=42.0)) == 42.0
+    assert temperature(temperature=42.0) == 42.0
     fit(store.path, dev, "vanilla", name="aaa", k=2, model=model, decode_best=0, limit=2)
     only = load_combiner(Store.open(store.path), "aaa")
     assert isinstance(only, Vanilla)
@@ -277,12 +285,13 @@ def test_the_memory_trains_itself(
     """Without dev pairs: stored keys are the queries, so the model need not run, and nothing can be decoded."""
     monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("stored sentences are decoded"))
     monkeypatch.setattr(model, "teacher_forced", lambda *_: pytest.fail("the model is run"))
-    recipe = replace(QUICK, seed=3)
-    report = fit(store, method=method, model=model, recipe=recipe, sentences=20)
+    options = {"seed": 3} | ({} if method == "vanilla" else QUICK)
+    report = fit(store, method=method, model=model, sentences=20, **options)
     assert report.self_trained
     assert report.leaked == report.skipped == 0
-    assert report.bleu == []
-    assert bool(report.grid) == (report.training is None) == (method == "vanilla")
+    assert set(report.fitted.record) == {"bleu" if method == "vanilla" else "training"}
+    assert report.fitted.record.get("bleu", []) == []
+    assert ("grid" in report.fitted.findings) == (method == "vanilla")
     combiner = load_combiner(report.store, method)
     assert combiner is not None
     assert (combiner.record["dev"], combiner.record["dev_pairs"], combiner.record["sentences"]) == (None, None, 20)
@@ -294,7 +303,7 @@ def test_the_memory_trains_itself(
 
 
 def test_all_sentences_where_more_are_asked_for(store: Store, model: TranslationModel) -> None:
-    report = fit(store, model=model, recipe=ONE)
+    report = fit(store, model=model, **ONE)
     assert report.combiner.record["sentences"] == store.sentences
     assert report.combiner.record["dev_tokens"] == store.pairs
 
@@ -304,11 +313,11 @@ def test_the_memory_trains_itself_on_states_before_the_feed_forward(
 ) -> None:
     model = load("marian", family_directory("marian"), key_layer="ffn_input")
     store = make_store(tmp_path / "ffn", model)
-    report = fit(store, model=model, recipe=replace(QUICK, updates=20), sentences=10)
+    report = fit(store, model=model, sentences=10, **QUICK | {"updates": 20})
     assert report.combiner.record["sentences"] == 10
     monkeypatch.setattr(TranslationModel, "load", lambda *_, **__: pytest.fail("the model is loaded"))
     with pytest.raises(MethodError, match="leave out --exact-perturbation"):
-        fit(store, recipe=Recipe(updates=1, exact_perturbation=True), sentences=2)
+        fit(store, updates=1, exact_perturbation=True, sentences=2)
 
 
 @pytest.mark.parametrize("method", ["robust", "adaptive", "vanilla"])
@@ -321,7 +330,7 @@ def test_a_memory_without_likes_cannot_train_itself(tmp_path: Path, model: Trans
 
 def test_leaks_are_counted(store: Store, model: TranslationModel, write_corpus: WriteCorpus) -> None:
     leaked = [(SENTENCES[12][0].upper(), "any translation"), (f" {SENTENCES[30][0]} ", "another")]
-    report = fit(store, write_corpus([*leaked, *DEV[:3], ("Haus " * 400, "house")]), model=model, recipe=ONE)
+    report = fit(store, write_corpus([*leaked, *DEV[:3], ("Haus " * 400, "house")]), model=model, **ONE)
     assert (report.leaked, report.skipped) == (2, 1)
     assert report.combiner.record["sentences"] == 5
 
@@ -331,9 +340,8 @@ def test_ctrl_c_keeps_a_combiner(
     store: Store, model: TranslationModel, dev: list[Path], monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     interrupt_after(monkeypatch, after)
-    report = fit(store, dev, model=model, recipe=QUICK)
-    assert report.training is not None
-    assert report.training.interrupted
+    report = fit(store, dev, model=model, **QUICK)
+    assert report.fitted.interrupted
     combiner = load_combiner(Store.open(store.path), "robust")
     assert combiner is not None
     assert combiner.record["training"]["interrupted"] is True
@@ -346,9 +354,9 @@ def test_exact_perturbation(
     store: Store, model: TranslationModel, dev: list[Path], monkeypatch: pytest.MonkeyPatch, with_dev: bool
 ) -> None:
     """Keys are read back and projected; without noise what comes of it is what the closed form gives."""
-    recipe = replace(QUICK, updates=20, sigma=0.0)
+    options = QUICK | {"updates": 20, "sigma": 0.0}
     corpus = dev if with_dev else []
-    closed = fit(store.path, corpus, name="closed", model=model, recipe=recipe, sentences=12)
+    closed = fit(store.path, corpus, name="closed", model=model, sentences=12, **options)
     read: list[int] = []
     project = TranslationModel.token_log_p
 
@@ -357,11 +365,9 @@ def test_exact_perturbation(
         return project(self, hidden, tokens)
 
     monkeypatch.setattr(TranslationModel, "token_log_p", spy)
-    exact = fit(
-        store.path, corpus, model=model, recipe=replace(recipe, exact_perturbation=True), sentences=12, name="exact"
-    )
-    assert sum(read) > 8 * exact.combiner.record["dev_tokens"], "K projections a position"
+    exact = fit(store.path, corpus, model=model, exact_perturbation=True, sentences=12, name="exact", **options)
+    assert sum(read) > 8 * exact.combiner.record["dev_tokens"], "K projections per position"
     assert exact.nll == pytest.approx(closed.nll, abs=1e-3)
-    unperturbed = fit(store.path, corpus, without=["robust-training"], model=model, recipe=recipe, sentences=12)
+    unperturbed = fit(store.path, corpus, without=["robust-training"], model=model, sentences=12, **options)
     assert abs(unperturbed.nll - closed.nll) > 0.01, "perturbation matters"
     assert exact.combiner.record["training"]["exact_perturbation"] is True

@@ -8,7 +8,6 @@ from sentences import SENTENCES
 
 from knnmt.datastore import Store
 from knnmt.model import TranslationModel
-from knnmt.training import Recipe
 from knnmt.workflow import fit, info
 
 
@@ -40,9 +39,8 @@ def test_networks_are_listed_with_how_they_were_trained(
     store: Store, model: TranslationModel, write_corpus: Callable[..., list[Path]]
 ) -> None:
     dev = write_corpus(SENTENCES[:3], "dev")
-    recipe = Recipe(seed=9, updates=2)
-    robust = fit(store.path, dev, model=model, recipe=recipe, without=["dc"])
-    adaptive = fit(store.path, model=model, method="adaptive", name="mine", recipe=recipe, sentences=3)
+    robust = fit(store.path, dev, model=model, seed=9, updates=2, without=["dc"])
+    adaptive = fit(store.path, model=model, method="adaptive", name="mine", seed=9, updates=2, sentences=3)
     listed = json.loads(json.dumps(info(store.path), allow_nan=False))["combiners"]
     assert [(each["name"], each["method"]) for each in listed] == [("mine", "adaptive"), ("robust", "robust")]
     for found, report in zip(listed, (adaptive, robust), strict=True):

@@ -14,12 +14,11 @@ from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import Settings, Translator, attach, explain
 from knnmt.errors import MethodError
 from knnmt.model import TranslationModel
-from knnmt.training import Recipe
 from knnmt.workflow import build, evaluate, fit, info
 
 WriteCorpus = Callable[..., list[Path]]
 DEV = [(f"{source} Bitte.", target.replace(".", "!")) for source, target in SENTENCES[20:32]]
-ONE = Recipe(updates=1, validate_from=1)
+ONE: dict[str, Any] = {"updates": 1, "validate_from": 1}
 SHORT = Settings(beam=2, max_length=6, split=False)
 
 
@@ -34,7 +33,7 @@ def meddle(store: Store, model: TranslationModel, dev: list[Path], write_corpus:
     more = write_corpus(SENTENCES[:10], "more")
 
     def run() -> None:
-        fit(store.path, dev, "robust", model=model, k=16, recipe=ONE, force=True)
+        fit(store.path, dev, "robust", model=model, k=16, force=True, **ONE)
         build(store.path, more, model, index="ivf")
         build(store.path, [], index="ivf")
         with StoreWriter(store.path, store.model):
@@ -50,7 +49,7 @@ def test_an_evaluation(
     meddle: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = fit(store, dev, "robust", model=model, k=4, recipe=ONE).store
+    before = fit(store, dev, "robust", model=model, k=4, **ONE).store
     expected = evaluate(before, dev, ["base", "robust"], settings=SHORT, model=model)
     made = Translator.__init__
     met = []
@@ -73,7 +72,7 @@ def test_an_evaluation(
 def test_a_translator_and_its_explanations(
     store: Store, model: TranslationModel, dev: list[Path], meddle: Callable[[], None]
 ) -> None:
-    before = fit(build_index(store), dev, "robust", model=model, k=4, recipe=ONE).store
+    before = fit(build_index(store), dev, "robust", model=model, k=4, **ONE).store
     translator = Translator(before, "robust", settings=SHORT, model=model)
     source = [DEV[0][0]]
     expected = explain(translator, translator.run(source)[0])

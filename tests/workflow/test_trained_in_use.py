@@ -2,24 +2,32 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from sentences import SENTENCES
 from tolerances import NLL, SHARE, TRUST
 
-from knnmt.combiner import Robust, default_of, load_combiner, observe
+from knnmt.combiner import observe
 from knnmt.corpus import Pair
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator, explain
+from knnmt.methods import Robust, default_of, load_combiner
 from knnmt.model import TranslationModel
 from knnmt.search import Searcher
-from knnmt.training import Recipe, collect_features
-from knnmt.workflow import Networks, evaluate, fit, use
+from knnmt.training import collect_features
+from knnmt.workflow import evaluate, fit, use
 
 WriteCorpus = Callable[..., list[Path]]
 DEV = [(f"{source} Bitte.", target.replace(".", "!")) for source, target in SENTENCES[20:32]]
-QUICK = Recipe(updates=60, learning_rate=0.01, batch_sentences=6, validate_from=20, validate_every=20)
+QUICK: dict[str, Any] = {
+    "updates": 60,
+    "learning_rate": 0.01,
+    "batch_sentences": 6,
+    "validate_from": 20,
+    "validate_every": 20,
+}
 
 
 @pytest.fixture
@@ -27,10 +35,9 @@ def fitted(store: Store, model: TranslationModel, write_corpus: WriteCorpus) -> 
     """Of each method one, and a robust of another K that looks at few of the model's choices."""
     dev = write_corpus(DEV, "dev")
     fit(store.path, dev, "vanilla", k=2, model=model, decode_best=0)
-    fit(store.path, dev, "adaptive", k=4, model=model, recipe=QUICK)
-    few = Networks(top=1)
-    fit(store.path, dev, "robust", k=16, name="wide", model=model, recipe=QUICK, networks=few)
-    fit(store.path, dev, model=model, recipe=QUICK, k=4)
+    fit(store.path, dev, "adaptive", k=4, model=model, **QUICK)
+    fit(store.path, dev, "robust", k=16, name="wide", model=model, top=1, **QUICK)
+    fit(store.path, dev, model=model, k=4, **QUICK)
     return Store.open(store.path)
 
 

@@ -26,7 +26,7 @@ def use(
 
     Example: `knnmt use memory adaptive`
     """
-    from knnmt.combiner import default_of
+    from knnmt.methods import default_of
     from knnmt.workflow import use as run
 
     default = default_of(run(store, name))
@@ -41,7 +41,7 @@ def forget(store: options.Store, name: Name, as_json: options.Json = False) -> N
 
     Example: `knnmt forget memory my-ablation`
     """
-    from knnmt.combiner import default_of
+    from knnmt.methods import default_of
     from knnmt.workflow import forget as run
 
     left = run(store, name)

@@ -6,8 +6,10 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from knnmt.allocator import tune_allocator
 from knnmt.cli.build import build
@@ -15,14 +17,23 @@ from knnmt.cli.combiners import forget, use
 from knnmt.cli.console import note
 from knnmt.cli.demo import demo
 from knnmt.cli.evaluate import evaluate
-from knnmt.cli.fit import fit
+from knnmt.cli.fit import fit, fit_command
 from knnmt.cli.info import info
 from knnmt.cli.translate import translate
 from knnmt.cli.verify import verify
 from knnmt.errors import KnnmtError, NotEnoughMemory
 from knnmt.out_of_memory import is_out_of_memory, not_enough_memory
 
+
+class _Commands(TyperGroup):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """`fit` has the options of all methods, which are imported only for it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, fit_command() if name == fit.__name__ else command, rest
+
+
 app = typer.Typer(
+    cls=_Commands,
     name="knnmt",
     help="Teach a translation model your domain from your translation memory, without fine-tuning it.",
     no_args_is_help=True,

@@ -8,11 +8,11 @@ from weakref import WeakSet
 
 from torch import Tensor
 
-from knnmt.combiner import default_of, load_combiner
 from knnmt.datastore import Store
 from knnmt.decoding.binding import check_binding, no_combiner
 from knnmt.decoding.memory import Memory
 from knnmt.errors import MethodError
+from knnmt.methods import default_of, load_combiner
 from knnmt.model import Heard, Tap, TranslationModel
 from knnmt.model.sharing import in_own_pass, lock_of
 from knnmt.search import Searcher

@@ -4,9 +4,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from knnmt.combiner import Default
 from knnmt.datastore import ModelRecord, Store, StoreWriter, at_its_place, check_same_model
 from knnmt.errors import ModelError, StoreError
+from knnmt.methods import Default
 from knnmt.model import Runner, TranslationModel
 from knnmt.shell import command
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from knnmt.combiner import BASE, Combiner, default_of, load_combiner
+from knnmt.combiner import Combiner
 from knnmt.corpus import has_text
 from knnmt.datastore import Store
 from knnmt.decoding.binding import check_binding, load_model, no_combiner
@@ -15,6 +15,7 @@ from knnmt.decoding.memory import Memory
 from knnmt.decoding.settings import Settings
 from knnmt.decoding.splitting import Splitter
 from knnmt.errors import MethodError
+from knnmt.methods import BASE, default_of, load_combiner
 from knnmt.model import TranslationModel, batches_by_tokens
 from knnmt.progress import progress
 from knnmt.search import Searcher

@@ -204,14 +204,14 @@ class Demo:
         for method in METHODS:
             if method not in self._fitted():
                 report = fit(self.store, [self.directory / "text" / "dev.tsv"], method, model=self.model)
-                if report.training and report.training.interrupted:
+                if report.fitted.interrupted:
                     raise KeyboardInterrupt  # `fit` keeps the best so far and ends well; whoever pressed it means all
         return [self._fitted()[method] for method in METHODS]
 
     def _fitted(self) -> dict[str, dict[str, Any]]:
         """The store's combiners that were trained to the end."""
         combiners = info(self.store)["combiners"]
-        return {each["name"]: each for each in combiners if not (each["record"]["training"] or {}).get("interrupted")}
+        return {each["name"]: each for each in combiners if not each["record"].get("training", {}).get("interrupted")}
 
     def _evaluate(self) -> dict[str, Any]:
         test = self.directory / "text" / "test.tsv"

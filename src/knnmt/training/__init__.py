@@ -2,7 +2,7 @@
 
 from knnmt.training.collect import collect_features, collect_stored
 from knnmt.training.features import Features
-from knnmt.training.perturbation import ClosedForm, Noise
+from knnmt.training.perturbation import ClosedForm, Noise, Perturbation, Perturber
 from knnmt.training.read_back import ReadBack, check_projectable
 from knnmt.training.recipe import Recipe
 from knnmt.training.trainer import Training, Validation, train
@@ -11,6 +11,8 @@ __all__ = [
     "ClosedForm",
     "Features",
     "Noise",
+    "Perturbation",
+    "Perturber",
     "ReadBack",
     "Recipe",
     "Training",

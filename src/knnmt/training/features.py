@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from knnmt.combiner import Combination, Combiner, Observation, mixture_log_p
+from knnmt.combiner import Combination, Combiner, Needs, Observation, mixture_log_p
 
 _ROWS = 65_536  # rows a combiner judges at once
 
@@ -43,9 +43,18 @@ class Features:
         return len(self.tokens)
 
     @property
+    def k(self) -> int:
+        """How many neighbours each position has at most."""
+        return self.observation.distances.shape[1]
+
+    @property
     def base_nll(self) -> float:
-        """Of the model alone: nats a target token, end of sentence included."""
+        """Of the model alone: nats per target token, end of sentence included."""
         return float(-self.log_p.double().mean())
+
+    def enough_for(self, needs: Needs) -> bool:
+        """Whether a combiner with these needs can be shown them."""
+        return needs.k <= self.k and needs.top <= self.observation.log_p_top.shape[1]
 
     def gold_in_k(self, k: int) -> float:
         """The share of positions whose gold token is among the k nearest."""

@@ -3,15 +3,53 @@
 It changes what the networks see in an update, never what is stored, and no gradient flows through it.
 """
 
-from dataclasses import dataclass, replace
-from typing import Protocol
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from knnmt.combiner import Observation
-from knnmt.training.recipe import Recipe
+from knnmt.options import Options, option
+
+_GROUP = "Robust training"
+
+
+@dataclass(frozen=True)
+class Perturbation(Options):
+    """Which positions are perturbed, and how.
+
+    Attributes:
+        alpha: α0, the share of positions perturbed at first; 0: no perturbation at all
+        beta: α = α0 · exp(−updates / β)
+        sigma: of the noise on keys, in their own units
+        exact_perturbation: read the keys back and project them, instead of the closed form of the distances
+        decline: whether α declines; else it stays α0
+        vector_perturbation: whether keys get noise
+        pseudo_pairs: whether a pair with the right token is put in where it was not found
+    """
+
+    alpha: float = option(1.0, "Share of positions perturbed at first.", group=_GROUP, minimum=0, maximum=1)
+    beta: float = option(1000.0, "α declines as exp(−updates / β); the paper has 10 for Koran.", group=_GROUP, above=0)
+    sigma: float = option(0.01, "Of the noise on keys.", group=_GROUP, minimum=0)
+    exact_perturbation: bool = option(False, "Read keys back and project them; slow, to compare.", group=_GROUP)
+    decline: bool = True
+    vector_perturbation: bool = True
+    pseudo_pairs: bool = True
+
+    def ratio(self, update: int) -> float:
+        """α of an update, counted from 0."""
+        return self.alpha * (math.exp(-update / self.beta) if self.decline else 1.0)
+
+    @property
+    def changes_something(self) -> bool:
+        return self.alpha > 0 and (self.vector_perturbation or self.pseudo_pairs)
+
+    def to_json(self) -> dict[str, Any]:
+        """The perturbation alone, whatever else a subclass declares."""
+        return {each.name: getattr(self, each.name) for each in fields(Perturbation)}
 
 
 @dataclass(frozen=True)
@@ -69,16 +107,25 @@ class ClosedForm:
         return self.rng.chisquare(freedom, shape) if freedom else np.zeros(shape)
 
 
-def perturb(batch: Batch, alpha: float, recipe: Recipe, noise: Noise, rng: np.random.Generator) -> Observation:
+@dataclass(frozen=True)
+class Perturber:
+    """A perturbation, and where its noise comes from."""
+
+    how: Perturbation
+    noise: Noise
+
+
+def perturb(batch: Batch, alpha: float, perturber: Perturber, rng: np.random.Generator) -> Observation:
     """What was found, perturbed: two independent draws of probability α for each position.
 
     First draw: noise on all K keys. Second draw, where the gold token is not among the values: a pseudo pair comes
     in for the farthest. Then the pairs are sorted again.
     """
+    how, noise = perturber.how, perturber.noise
     seen, rows = batch.seen, len(batch)
-    noisy = torch.from_numpy(rng.random(rows) < alpha) & torch.tensor(recipe.vector_perturbation)
+    noisy = torch.from_numpy(rng.random(rows) < alpha) & torch.tensor(how.vector_perturbation)
     found = ((seen.values == batch.tokens[:, None]) & seen.exists).any(1)
-    missed = torch.from_numpy(rng.random(rows) < alpha) & ~found & torch.tensor(recipe.pseudo_pairs)
+    missed = torch.from_numpy(rng.random(rows) < alpha) & ~found & torch.tensor(how.pseudo_pairs)
     changed = noisy | missed
     if not changed.any():
         return seen

@@ -17,7 +17,7 @@ from knnmt.progress import Meter, progress
 from knnmt.ranges import ranges
 from knnmt.training.features import Features
 from knnmt.training.loss import smoothed_nll
-from knnmt.training.perturbation import Batch, Noise, perturb
+from knnmt.training.perturbation import Batch, Perturber, perturb
 from knnmt.training.recipe import Recipe
 
 _REPORT_EVERY = 20  # updates
@@ -52,13 +52,13 @@ class Training:
         return min(self.history, key=lambda validation: validation.nll)
 
 
-def train(combiner: Trained, features: Features, recipe: Recipe, noise: Noise | None = None) -> Training:
+def train(combiner: Trained, features: Features, recipe: Recipe, perturber: Perturber | None = None) -> Training:
     """Train a combiner's network; it ends with the weights of the best dev loss.
 
     Args:
-        noise: where perturbed distances come from; None: no perturbation
+        perturber: what changes the neighbours in an update; None: nothing does
     """
-    loop = _Loop(combiner, features, recipe, noise)
+    loop = _Loop(combiner, features, recipe, perturber)
     with progress(f"Training {combiner.method}", total=recipe.updates, unit="updates") as meter, _one_thread():
         try:
             loop.run(meter)
@@ -69,8 +69,8 @@ def train(combiner: Trained, features: Features, recipe: Recipe, noise: Noise | 
 
 
 class _Loop:
-    def __init__(self, combiner: Trained, features: Features, recipe: Recipe, noise: Noise | None) -> None:
-        self.combiner, self.features, self.recipe, self.noise = combiner, features, recipe, noise
+    def __init__(self, combiner: Trained, features: Features, recipe: Recipe, perturber: Perturber | None) -> None:
+        self.combiner, self.features, self.recipe, self.perturber = combiner, features, recipe, perturber
         self.training = Training()
         self.best_weights: dict[str, torch.Tensor] = {}
         # two streams: whether and how positions are perturbed does not change which sentences come together
@@ -83,7 +83,7 @@ class _Loop:
     def run(self, meter: Meter) -> None:
         recipe, training = self.recipe, self.training
         while training.updates < recipe.updates and not self._patience_is_over():
-            alpha = recipe.ratio(training.updates) if self.noise else 0.0
+            alpha = self._alpha()
             loss, lam = self._update(alpha)
             training.updates += 1
             meter.advance(1, units=1)
@@ -93,11 +93,15 @@ class _Loop:
             if since >= 0 and since % recipe.validate_every == 0:
                 self._validate()
 
+    def _alpha(self) -> float:
+        """The share of positions that are perturbed now."""
+        return self.perturber.how.ratio(self.training.updates) if self.perturber else 0.0
+
     def _update(self, alpha: float) -> tuple[float, float]:
         batch = self._batch(next(self.batches))
         seen = batch.seen
-        if self.noise and alpha > 0:
-            seen = perturb(batch, alpha, self.recipe, self.noise, self.draws)
+        if self.perturber and alpha > 0:
+            seen = perturb(batch, alpha, self.perturber, self.draws)
         answer = self.combiner.combine(seen)
         loss = smoothed_nll(
             answer,
@@ -132,8 +136,7 @@ class _Loop:
         training = self.training
         if not training.history or nll < training.best.nll:
             self.best_weights = deepcopy(self.combiner.network.state_dict())
-        alpha = self.recipe.ratio(training.updates) if self.noise else 0.0
-        training.history.append(Validation(training.updates, nll, lam, alpha))
+        training.history.append(Validation(training.updates, nll, lam, self._alpha()))
 
     def _patience_is_over(self) -> bool:
         history = self.training.history

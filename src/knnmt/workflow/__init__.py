@@ -3,8 +3,7 @@
 from knnmt.workflow.build import BuildReport, build, build_with_report
 from knnmt.workflow.combiners import forget, use
 from knnmt.workflow.evaluate import Evaluation, evaluate
-from knnmt.workflow.fit import FitReport, fit
-from knnmt.workflow.fit_trained import Networks
+from knnmt.workflow.fit import FitReport, fit, fit_method, keep
 from knnmt.workflow.info import info
 from knnmt.workflow.verify import verify
 
@@ -12,13 +11,14 @@ __all__ = [
     "BuildReport",
     "Evaluation",
     "FitReport",
-    "Networks",
     "build",
     "build_with_report",
     "evaluate",
     "fit",
+    "fit_method",
     "forget",
     "info",
+    "keep",
     "use",
     "verify",
 ]

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from knnmt.combiner import BASE, load_combiner
 from knnmt.datastore import Store, StoreWriter
 from knnmt.errors import MethodError
-
-AUTO = "auto"  # no choice by hand: the best that was fitted
+from knnmt.methods import BASE, load_combiner
+from knnmt.options import AUTO
 
 
 def use(store: Store | str | Path, name: str) -> Store:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from knnmt.combiner import BASE, Needs, load_combiner
+from knnmt.combiner import Needs
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator
 from knnmt.errors import EvaluationError
 from knnmt.evaluation import LambdaPoint, Scores, comet_scores, find_comet, lambda_curve, score_systems
+from knnmt.methods import BASE, load_combiner
 from knnmt.model import TranslationModel
 from knnmt.training import Features, collect_features
 from knnmt.workflow.session import Session

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from knnmt.combiner import default_of, load_combiner
 from knnmt.datastore import Store
 from knnmt.errors import KnnmtError
+from knnmt.methods import default_of, load_combiner
 from knnmt.search import describe_index
 
 

@@ -1,29 +1,39 @@
 """What fitting and evaluating share: an open store, its model, its searcher and a set of pairs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from knnmt.combiner import Needs
 from knnmt.corpus import Corpus, CorpusSummary, Pair, text_hash
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, check_binding, load_model
 from knnmt.decoding.settings import GENERATE
 from knnmt.model import TranslationModel, make_runner
 from knnmt.search import Searcher
+from knnmt.training import Features, collect_features, collect_stored
 from knnmt.workflow.pairing import check_pairing
+
+SENTENCES = 2000  # drawn from the store where there are no pairs
 
 
 @dataclass(frozen=True)
 class Session:
-    """A store in use with some pairs that are not in it; none where the store's own are used."""
+    """A store in use with some pairs that are not in it; none where the store's own sentences are used.
+
+    Attributes:
+        drawn: how many of the store's own sentences
+    """
 
     store: Store
     model: TranslationModel
     searcher: Searcher
     pairs: list[Pair]
     summary: CorpusSummary | None
+    drawn: int = SENTENCES
+    _collected: dict[tuple[int, bool], Features] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -32,6 +42,7 @@ class Session:
         corpus: Sequence[str | Path] | str | Path,
         *,
         limit: int | None = None,
+        sentences: int = SENTENCES,
         model: TranslationModel | str | None = None,
         device: str = "auto",
         settings: Settings | None = None,
@@ -51,12 +62,31 @@ class Session:
         model = model.run_by(make_runner(model, engine, settings.precision, "passes", store.model.precision))
         searcher = Searcher(store, settings.in_memory)
         if not corpus:
-            return cls(store, model, searcher, [], None)
+            return cls(store, model, searcher, [], None, sentences)
         read = Corpus(corpus, languages=model.codec.languages, limit=limit, force=force)
         summary = read.scan()
         if not force:
             check_pairing(model, summary.samples)
         return cls(store, model, searcher, list(read), summary)
+
+    def features(self, needs: Needs, seed: int = 1, keep_queries: bool = False) -> Features:
+        """What model and search say of every position; the same pairs are not searched for twice.
+
+        Args:
+            needs: of the combiners that will see them; they may hold more
+            seed: of the choice of the store's own sentences
+            keep_queries: keep what was searched for too
+        """
+        key = (0 if self.pairs else seed, keep_queries)
+        known = self._collected.get(key) or self._collected.get((key[0], True))
+        if known is not None and known.enough_for(needs):
+            return known
+        if self.pairs:
+            found = collect_features(self.model, self.searcher, self.pairs, needs, keep_queries=keep_queries)
+        else:
+            found = collect_stored(self.model, self.searcher, self.drawn, needs, seed=seed, keep_queries=keep_queries)
+        self._collected[key] = found
+        return found
 
     def in_store(self) -> list[bool]:
         """For each pair, whether its source, normalised, is among the store's."""

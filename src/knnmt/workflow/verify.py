@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from knnmt.combiner import BASE, load_combiner
 from knnmt.datastore import Store, verify_files
 from knnmt.errors import KnnmtError
+from knnmt.methods import BASE, load_combiner
 from knnmt.search import Searcher
 
 

@@ -1,17 +1,23 @@
 """Adaptive kNN-MT (Zheng et al. 2021): a network chooses, position by position, how many neighbours to trust."""
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from knnmt.combiner.combination import Combination, behind_nearest, log_shares
+from knnmt.combiner import NEVER, Combination, Needs, Observation, Trained
+from knnmt.combiner.combination import behind_nearest, log_shares
 from knnmt.combiner.inputs import retrieval_inputs
-from knnmt.combiner.needs import Needs
-from knnmt.combiner.observation import NEVER, Observation
-from knnmt.combiner.trained import Trained, seeded
+from knnmt.combiner.trained import seeded
 from knnmt.errors import MethodError
+from knnmt.methods.method import Fitted, Fitting
+from knnmt.methods.trained import LARGEST_LAYER, NETWORKS, TrainedMethod
+from knnmt.methods.vanilla import Vanilla, likelihood_grid
+from knnmt.options import option
+
+_TEMPERATURES = (0.1, 0.2, 0.5, 1.0, 2.0)  # in units of the median nearest distance
 
 
 class Adaptive(Trained):
@@ -68,3 +74,37 @@ def _meta_k(k: int, hidden: int) -> nn.Module:
     nn.init.xavier_normal_(first.weight[:, :k], gain=0.01)
     nn.init.xavier_normal_(first.weight[:, k:], gain=0.1)
     return nn.Sequential(first, nn.Tanh(), nn.Linear(hidden, 1 + k.bit_length()))
+
+
+@dataclass(frozen=True)
+class AdaptiveMethod(TrainedMethod):
+    """A network chooses how many neighbours to trust.
+
+    Attributes:
+        hidden: size of the network's hidden layer
+        temperature: T; None: that of the store's vanilla, else the likeliest of five
+    """
+
+    name = "adaptive"
+    combiner = Adaptive
+
+    hidden: int = option(32, "Hidden size of the network.", group=NETWORKS, minimum=1, maximum=LARGEST_LAYER)
+    temperature: float | None = option(
+        None, "T, a number; auto: that of the store's vanilla, else the likeliest of five.", group=NETWORKS, above=0
+    )
+
+    def untrained(self, scale: float) -> Adaptive:
+        return Adaptive(self.k, scale, self.temperature or 1.0, hidden=self.hidden, seed=self.seed)
+
+    def fit(self, fitting: Fitting) -> Fitted:
+        if self.temperature is None:
+            return replace(self, temperature=self._likeliest(fitting)).fit(fitting)
+        return super().fit(fitting)
+
+    def _likeliest(self, fitting: Fitting) -> float:
+        """T as the store's vanilla has it, or by the likelihood of the same features."""
+        vanilla = fitting.of_store(Vanilla.method)
+        if isinstance(vanilla, Vanilla):
+            return vanilla.temperature
+        temperatures = [share * max(fitting.features.median_nearest, 1e-6) for share in _TEMPERATURES]
+        return likelihood_grid(fitting.features, [self.k], temperatures=temperatures)[0].temperature

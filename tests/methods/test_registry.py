@@ -13,9 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from worlds import load, make_store
 
-from knnmt.combiner import BASE, METHODS, Adaptive, Combiner, Robust, Vanilla, default_of, load_combiner
+from knnmt.combiner import Combiner
 from knnmt.datastore import Store, StoreWriter
 from knnmt.errors import MethodError
+from knnmt.methods import BASE, Adaptive, Robust, Vanilla, default_of, load_combiner, methods
 
 
 def keep(store: Store, name: str, combiner: Combiner) -> Store:
@@ -72,7 +73,7 @@ def test_networks_are_loaded_from_the_store(store: Store, method: str, combiner:
     combiner.record = {"model": store.model.fingerprint, "seed": 5}
     loaded = load_combiner(keep(store, "networks", combiner), "networks")
     assert isinstance(loaded, Robust | Adaptive)
-    assert type(loaded) is METHODS[method] is type(combiner)
+    assert type(loaded) is methods()[method].combiner is type(combiner)
     assert (loaded.options(), loaded.record) == (combiner.options(), combiner.record)
     for one, other in zip(loaded.network.parameters(), combiner.network.parameters(), strict=True):
         assert torch.equal(one, other)

@@ -10,8 +10,9 @@ import torch
 from tolerances import DOUBLE, SINGLE
 from worlds import observed
 
-from knnmt.combiner import Adaptive, Observation, mix_logits, mixture_log_p
+from knnmt.combiner import Observation, mix_logits, mixture_log_p
 from knnmt.errors import MethodError
+from knnmt.methods import Adaptive
 
 ROWS, VOCABULARY, SCALE, T = 11, 31, 2.5, 6.0
 

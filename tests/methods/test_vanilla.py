@@ -6,8 +6,8 @@ import torch
 from tolerances import NLL, SHARE
 from worlds import observed
 
+from knnmt.methods.vanilla import Point, best_few, likelihood_grid
 from knnmt.training import Features
-from knnmt.tuning import Point, best_few, likelihood_grid
 
 
 def features(seed: int = 0, positions: int = 50, k: int = 8) -> Features:

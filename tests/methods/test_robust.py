@@ -11,8 +11,10 @@ import torch
 from tolerances import DOUBLE, SINGLE
 from worlds import observed
 
-from knnmt.combiner import PRESETS, Observation, Robust, mix_logits, mixture_log_p
+from knnmt.combiner import Observation, mix_logits, mixture_log_p
 from knnmt.errors import MethodError
+from knnmt.methods import Robust
+from knnmt.methods.robust import PRESETS
 
 ROWS, VOCABULARY, SCALE = 12, 41, 3.5
 TEMPERATURES = ("sigmoid", "paper")

@@ -1,20 +1,14 @@
-"""The table of methods, and the rule for which one is used when none is named."""
+"""Which combiner is used when none is named."""
 
 import sys
 from dataclasses import dataclass
 from typing import Any
 
-from knnmt.combiner.adaptive import Adaptive
-from knnmt.combiner.base import Combiner, damaged, read_config
-from knnmt.combiner.robust import Robust
-from knnmt.combiner.vanilla import Vanilla
+from knnmt.combiner import read_config
 from knnmt.datastore import Store
 from knnmt.errors import MethodError
-from knnmt.shell import command
+from knnmt.methods.registry import BASE, method_named
 
-METHODS: dict[str, type[Combiner]] = {each.method: each for each in (Vanilla, Adaptive, Robust)}
-
-BASE = "base"  # the model alone; a reserved name
 LEAKED = 0.1  # share of dev pairs found in the store from which on their NLL says nothing
 
 
@@ -64,8 +58,7 @@ class _Gain:
 
 def _gain(config: dict[str, Any]) -> _Gain:
     """A combiner that nobody measured comes after those that are better than the base model."""
-    if config["method"] not in METHODS:
-        raise MethodError(f"The method {config['method']} is unknown here.")
+    method_named(config["method"])
     record = config.get("record")
     try:
         nll, base = float(record["nll"]), float(record["base_nll"])  # type: ignore[index]
@@ -79,27 +72,3 @@ def _gain(config: dict[str, Any]) -> _Gain:
 def is_leaked(record: dict[str, Any]) -> bool:
     """Whether a combiner was fitted on pairs that were in the store: it trusts the store too much."""
     return bool(record.get("leaked", 0) > LEAKED * max(record.get("dev_pairs") or 0, 1))
-
-
-def load_combiner(store: Store, name: str) -> Combiner | None:
-    """The fitted combiner of that name; None for the base model."""
-    if name == BASE:
-        return None
-    if name not in store.combiners:
-        fitted = ", ".join(sorted(store.combiners)) or "none"
-        raise MethodError(
-            f"Nothing named {name} was fitted for the store {store.path} (fitted: {fitted}); "
-            f"run `{command('fit', store.path, 'DEV', '--method', 'METHOD')}` first."
-        )
-    directory = store.combiners[name]
-    config = read_config(directory)
-    if config["method"] not in METHODS:
-        raise MethodError(f"The combiner {name} is of the method {config['method']}, unknown here; upgrade knnmt.")
-    try:
-        combiner = METHODS[config["method"]].load(directory, config)
-        fitted_to = combiner.record.get("model", store.model.fingerprint)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise damaged(directory, error) from error
-    if fitted_to != store.model.fingerprint:
-        raise MethodError(f"The combiner {name} was fitted to another model than the store {store.path}; fit it again.")
-    return combiner

@@ -1,0 +1,119 @@
+"""The table of methods: those of this package, those of other packages, and those that a program registers itself."""
+
+import warnings
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from knnmt.combiner import Combiner, read_config
+from knnmt.combiner.base import damaged
+from knnmt.datastore import Store
+from knnmt.errors import MethodError
+from knnmt.methods.adaptive import AdaptiveMethod
+from knnmt.methods.method import Method
+from knnmt.methods.robust import RobustMethod
+from knnmt.methods.vanilla import VanillaMethod
+from knnmt.options import options_of
+from knnmt.shell import command
+
+GROUP = "knnmt.methods"  # of entry points, by which other packages give methods
+BASE = "base"  # the model alone; a reserved name
+
+_METHODS: dict[str, type[Method]] = {each.name: each for each in (VanillaMethod, AdaptiveMethod, RobustMethod)}
+
+
+def register(method: type[Method]) -> type[Method]:
+    """Make a method known to this process; also usable as a decorator.
+
+    A package makes its methods known everywhere by an entry point of the group `knnmt.methods` instead.
+    """
+    if method.name == BASE or _METHODS.get(method.name, method) is not method:
+        raise MethodError(f"There is a method {method.name} already; give yours another name.")
+    _METHODS[method.name] = method
+    return method
+
+
+def methods() -> dict[str, type[Method]]:
+    """All methods by name."""
+    return _from_other_packages() | _METHODS
+
+
+def method_named(name: str) -> type[Method]:
+    """Raises `MethodError` where there is none."""
+    known = methods()
+    if name not in known:
+        raise MethodError(f"There is no method {name}; choose one of {', '.join(known)}.")
+    return known[name]
+
+
+def method_with(name: str, options: dict[str, Any]) -> Method:
+    """The method of that name with these options. Raises `MethodError` for options that it does not have."""
+    method = method_named(name)
+    declared = options_of(method)
+    for given in options:
+        if given not in declared:
+            others = [other for other, each in methods().items() if given in options_of(each)]
+            whose = f"is of the method {', '.join(others)}" if others else "does not exist"
+            has = ", ".join(option.flag for option in declared.values())
+            flag = f"--{given.replace('_', '-')}"
+            raise MethodError(f"{flag} {whose} and says nothing to {name}; leave it out ({name} has {has}).")
+    return method(**options)
+
+
+@cache
+def _from_other_packages() -> dict[str, type[Method]]:
+    found: dict[str, type[Method]] = {}
+    for entry in entry_points(group=GROUP):
+        try:
+            method = entry.load()
+            if not issubclass(method, Method):
+                raise TypeError(f"{entry.value} is not a subclass of knnmt.methods.Method")
+            found[method.name] = method
+        except Exception as error:  # whatever a package raises must not keep the other methods from working
+            warnings.warn(f"The method {entry.name} cannot be loaded from {entry.value}: {error}.", stacklevel=3)
+    return found
+
+
+def load_combiner(store: Store, name: str) -> Combiner | None:
+    """The fitted combiner of that name; None for the base model."""
+    if name == BASE:
+        return None
+    if name not in store.combiners:
+        fitted = ", ".join(sorted(store.combiners)) or "none"
+        raise MethodError(
+            f"Nothing named {name} was fitted for the store {store.path} (fitted: {fitted}); "
+            f"run `{command('fit', store.path, 'DEV', '--method', 'METHOD')}` first."
+        )
+    directory = store.combiners[name]
+    config = read_config(directory)
+    known = methods()
+    if config["method"] not in known:
+        raise MethodError(
+            f"The combiner {name} is of the method {config['method']}, unknown here; upgrade knnmt, or install the "
+            "package that has the method."
+        )
+    try:
+        combiner = known[config["method"]].combiner.load(directory, config)
+        fitted_to = combiner.record.get("model", store.model.fingerprint)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise damaged(directory, error) from error
+    if fitted_to != store.model.fingerprint:
+        raise MethodError(f"The combiner {name} was fitted to another model than the store {store.path}; fit it again.")
+    return combiner
+
+
+def usable_combiner(store: Store, name: str) -> Combiner | None:
+    """The fitted combiner of that name; None where there is none, or none that can be used."""
+    try:
+        return load_combiner(store, name)
+    except MethodError:
+        return None
+
+
+def combiner_of_method(store: Store, method: str) -> Combiner | None:
+    """A combiner of a method, the one with the method's own name first; None where there is none that can be used."""
+    for name in sorted(store.combiners, key=lambda name: (name != method, name)):
+        combiner = usable_combiner(store, name)
+        if combiner is not None and combiner.method == method:
+            return combiner
+    return None
