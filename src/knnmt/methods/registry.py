@@ -34,8 +34,8 @@ def register(method: type[Method]) -> type[Method]:
 
 
 def methods() -> dict[str, type[Method]]:
-    """All methods by name."""
-    return _from_other_packages() | _METHODS
+    """All methods by name; another package cannot take the name of one of these."""
+    return {**_METHODS, **{name: each for name, each in _from_other_packages().items() if name not in _METHODS}}
 
 
 def method_named(name: str) -> type[Method]:
