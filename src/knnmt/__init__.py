@@ -9,9 +9,9 @@ from knnmt.errors import KnnmtError
 if TYPE_CHECKING:
     from knnmt.datastore import Store
     from knnmt.decoding import Settings, Translator, attach
-    from knnmt.methods import Method, register
+    from knnmt.methods import Method, load_combiner, register
     from knnmt.options import option
-    from knnmt.workflow import build, evaluate, fit, forget, info, use, verify
+    from knnmt.workflow import build, collect, evaluate, fit, forget, info, use, verify
 
 __version__ = version("knnmt")
 
@@ -23,10 +23,12 @@ __all__ = [
     "Translator",
     "attach",
     "build",
+    "collect",
     "evaluate",
     "fit",
     "forget",
     "info",
+    "load_combiner",
     "option",
     "register",
     "tune_allocator",
@@ -41,10 +43,12 @@ _HOMES = {
     "Translator": "knnmt.decoding",
     "attach": "knnmt.decoding",
     "build": "knnmt.workflow",
+    "collect": "knnmt.workflow",
     "evaluate": "knnmt.workflow",
     "fit": "knnmt.workflow",
     "forget": "knnmt.workflow",
     "info": "knnmt.workflow",
+    "load_combiner": "knnmt.methods",
     "option": "knnmt.options",
     "register": "knnmt.methods",
     "use": "knnmt.workflow",

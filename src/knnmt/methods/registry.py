@@ -3,6 +3,7 @@
 import warnings
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 from knnmt.combiner import Combiner, read_config
@@ -74,10 +75,11 @@ def _from_other_packages() -> dict[str, type[Method]]:
     return found
 
 
-def load_combiner(store: Store, name: str) -> Combiner | None:
+def load_combiner(store: Store | str | Path, name: str) -> Combiner | None:
     """The fitted combiner of that name; None for the base model."""
     if name == BASE:
         return None
+    store = Store.open(store)
     if name not in store.combiners:
         fitted = ", ".join(sorted(store.combiners)) or "none"
         raise MethodError(

@@ -83,6 +83,11 @@ class Features:
             lam += float(answer.lam.double().sum())
         return nll / len(self), lam / len(self)
 
+    @torch.inference_mode()
+    def lambdas(self, combiner: Combiner) -> Tensor:
+        """λ at every position.  # [positions]"""
+        return torch.cat([answer.lam for _, _, answer in self.combined(combiner)])
+
     def combined(self, combiner: Combiner) -> Iterator[tuple[slice, Observation, Combination]]:
         """What a combiner answers, some rows at a time."""
         for start in range(0, len(self), _ROWS):
