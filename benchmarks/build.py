@@ -31,7 +31,7 @@ from knnmt.corpus import Corpus
 from knnmt.datastore import StoreWriter
 from knnmt.decoding import record_of
 from knnmt.model import TranslationModel, make_runner
-from knnmt.progress import progress
+from knnmt.progress import Meter
 
 workflow = importlib.import_module("knnmt.workflow.build")  # the package has a function of that name
 TEXT = Path(__file__).parent.parent / "tests" / "data" / "espresso"
@@ -61,7 +61,7 @@ def building(model: TranslationModel, way: str, scratch: Path, stack: ExitStack)
     model = model.run_by(runner)
     writer = stack.enter_context(StoreWriter(scratch / way.replace(" ", "-"), record_of(model, runner)))
     staged = writer.stage("benchmark")
-    meter = stack.enter_context(progress("Building"))
+    meter = Meter()
 
     def run(block: Any) -> None:
         keys, values, confidence, lengths = workflow._encode(model, block, meter)

@@ -27,7 +27,7 @@ from machine import machine
 
 import knnmt
 from knnmt.combiner import Needs, Robust
-from knnmt.progress import progress
+from knnmt.progress import progress, show_progress
 from knnmt.training import ClosedForm, Recipe, collect_features
 from knnmt.training.trainer import _Loop
 from knnmt.workflow.session import Session
@@ -146,4 +146,5 @@ def _show(result: dict, as_json: bool) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with show_progress():
+        main()

@@ -21,6 +21,7 @@ from knnmt.corpus import Corpus
 from knnmt.datastore import Store
 from knnmt.decoding import load_model
 from knnmt.model import TranslationModel, make_runner
+from knnmt.progress import show_progress
 from knnmt.search import Searcher
 from knnmt.search.exact import nearest
 from knnmt.search.keys import key_blocks
@@ -100,4 +101,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with show_progress():
+        main()

@@ -28,6 +28,7 @@ from synthetic import Block, write_store
 
 from knnmt.corpus import Pair
 from knnmt.datastore import Entries, ModelRecord, Store
+from knnmt.progress import show_progress
 from knnmt.search import Searcher
 from knnmt.search.clustering import cluster
 from knnmt.search.distance import closest
@@ -308,4 +309,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with show_progress():
+        main()

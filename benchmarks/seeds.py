@@ -16,6 +16,7 @@ from pathlib import Path
 import knnmt
 from knnmt.combiner import Needs
 from knnmt.corpus import Corpus
+from knnmt.progress import show_progress
 from knnmt.training import Features, collect_features, collect_stored
 from knnmt.workflow.fit_trained import train_combiner
 from knnmt.workflow.session import Session
@@ -86,4 +87,5 @@ def _variant(session: Session, train_on: Features, judged: dict[str, Features], 
 
 
 if __name__ == "__main__":
-    main()
+    with show_progress():
+        main()

@@ -23,6 +23,7 @@ from knnmt.corpus import Pair
 from knnmt.datastore import ModelRecord, StoreWriter
 from knnmt.decoding import record_of
 from knnmt.model import TranslationModel, make_runner
+from knnmt.progress import show_progress
 from knnmt.search import build_index
 from knnmt.workflow.fit_trained import Networks, make_combiner
 
@@ -127,4 +128,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with show_progress():
+        main()

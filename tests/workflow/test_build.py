@@ -398,3 +398,15 @@ def test_a_catalogue_is_parsed_once(model: TranslationModel, tmp_path: Path, mon
     assert len(parsed) == 2
     assert report.resumed > 0
     assert report.store.sentences == len(SENTENCES)
+
+
+def test_the_library_is_silent(
+    model: TranslationModel,
+    write_corpus: WriteCorpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("knnmt.progress.QUIET_INTERVAL", 0.0)
+    build(tmp_path / "store", write_corpus(SENTENCES), model, index="ivf")
+    assert capfd.readouterr() == ("", "")
