@@ -19,6 +19,7 @@ import resource
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import faiss
 import numpy as np
@@ -56,7 +57,7 @@ def main() -> None:
         _show(_compare(Session.open(store, options.dev, limit=options.limit), options), options.json)
 
 
-def _compare(session: Session, options: argparse.Namespace) -> dict:
+def _compare(session: Session, options: argparse.Namespace) -> dict[str, Any]:
     cached = _Timer()
     with cached:
         features = collect_features(session.model, session.searcher, session.pairs, Needs(K, K))
@@ -132,7 +133,7 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _show(result: dict, as_json: bool) -> None:
+def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(result, indent=2))
         return

@@ -17,7 +17,7 @@ from machine import machine
 
 import knnmt
 from knnmt.combiner import load_combiner
-from knnmt.corpus import Corpus
+from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Store
 from knnmt.decoding import load_model
 from knnmt.model import TranslationModel, make_runner
@@ -31,7 +31,7 @@ K = 8
 
 
 @torch.inference_mode()
-def states(model: TranslationModel, pairs: list) -> tuple[torch.Tensor, torch.Tensor]:
+def states(model: TranslationModel, pairs: list[Pair]) -> tuple[torch.Tensor, torch.Tensor]:
     """Keys and the model's likeliest tokens at every position."""
     sources = model.codec.encode_sources([pair.source for pair in pairs])
     targets = model.codec.encode_targets([pair.target for pair in pairs])

@@ -45,8 +45,8 @@ def random_model(directory: Path) -> Path:
     if not (directory / "config.json").exists():
         torch.manual_seed(SEED)
         pad = 58_100  # the last, as in opus-mt
-        pads = {"pad_token_id": pad, "decoder_start_token_id": pad}
-        shape = {"vocab_size": pad + 1, "decoder_vocab_size": pad + 1, "d_model": 512, **pads}
+        pads: dict[str, Any] = {"pad_token_id": pad, "decoder_start_token_id": pad}
+        shape: dict[str, Any] = {"vocab_size": pad + 1, "decoder_vocab_size": pad + 1, "d_model": 512, **pads}
         for part in ("encoder", "decoder"):
             shape |= {f"{part}_layers": 6, f"{part}_attention_heads": 8, f"{part}_ffn_dim": 2048}
         config = MarianConfig.from_pretrained(BUNDLED, **shape)
