@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 ESPRESSO := tests/data/espresso
 
-.PHONY: setup demo test test-portable bench bench-large clean
+.PHONY: setup demo test test-portable docs bench bench-large clean
 
 setup: $(STAMP)
 
@@ -29,6 +29,11 @@ test: setup
 test-portable: setup
 	$(BIN)/python tests/portable.py $(ONLY)
 
+# The web pages, in site/; a broken link fails. Not --quiet, with which mkdocs would let it pass.
+docs: setup
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast,docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 # Speed, on what anyone has: the bundled model and text, and random weights in the shape of opus-mt.
 bench: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast,bench]'
@@ -50,4 +55,4 @@ bench-large: setup
 	for size in 1m 10m 1m 10m; do $(BIN)/python benchmarks/decode.py --model .bench/opus-size-random --store .bench/$$size --source $(ESPRESSO)/test.de --systems base,robust@mapped,robust@memory || exit 1; done
 
 clean:
-	rm -rf .venv .demo .bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv .demo .bench site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,4 +1,4 @@
-"""Building speed: tokens a CPU-second through model and disk, against the bare pass over the same sentences.
+"""Building speed: tokens per CPU-second through model and disk, against the bare pass over the same sentences.
 
     python benchmarks/build.py                                     de-en-small and the bundled text
     python benchmarks/build.py --model DIR --corpus train.fr train.en --limit 300 --json
@@ -17,7 +17,7 @@ import importlib
 import json
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,9 +31,9 @@ from knnmt.corpus import Corpus
 from knnmt.datastore import StoreWriter
 from knnmt.decoding import record_of
 from knnmt.model import TranslationModel, make_runner
-from knnmt.progress import progress
+from knnmt.progress import Meter
 
-workflow = importlib.import_module("knnmt.workflow.build")  # the package has a function of that name
+workflow: Any = importlib.import_module("knnmt.workflow.build")  # the package has a function of that name
 TEXT = Path(__file__).parent.parent / "tests" / "data" / "espresso"
 WAYS = {
     "torch": ("torch", "auto"),
@@ -61,7 +61,7 @@ def building(model: TranslationModel, way: str, scratch: Path, stack: ExitStack)
     model = model.run_by(runner)
     writer = stack.enter_context(StoreWriter(scratch / way.replace(" ", "-"), record_of(model, runner)))
     staged = writer.stage("benchmark")
-    meter = stack.enter_context(progress("Building"))
+    meter = Meter()
 
     def run(block: Any) -> None:
         keys, values, confidence, lengths = workflow._encode(model, block, meter)
@@ -83,29 +83,30 @@ def main() -> None:
     model = TranslationModel.load(options.model, device="cpu")
     workflow.BLOCK_TOKENS, workflow._GULP = BLOCK_TOKENS, 16
     corpus = Corpus(options.corpus, languages=model.codec.languages, limit=options.limit)
-    cpu: Counter[str] = Counter()
+    cpu: defaultdict[str, float] = defaultdict(float)
     tokens = 0
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         ways = {"bare pass": bare(model)}
         ways |= {way: building(model, way, Path(scratch), stack) for way in WAYS}
-        for number, block in enumerate(workflow._blocks(model, iter(corpus))):
+        for number, block in enumerate(workflow._blocks(model, iter(corpus), workflow._KnownPairs(None, False))):
             for way, run in ways.items():
                 before = time.process_time()
                 run(block)
                 cpu[way] += (time.process_time() - before) * (number > 0)  # the first block warms up
             tokens += sum(map(len, block.targets)) * (number > 0)
+    speeds = {way: tokens / seconds for way, seconds in cpu.items()}
     result = {
         "machine": machine(options.threads),
         "tokens": tokens,
-        "tokens_per_cpu_second": {way: tokens / seconds for way, seconds in cpu.items()},
+        "tokens_per_cpu_second": speeds,
         "ratios": {f"{way}/bare pass": cpu["bare pass"] / cpu[way] for way in WAYS},
     }
     if options.json:
         print(json.dumps(result, indent=2))
         return
     print(f"{result['machine']}\n{tokens:,} tokens")
-    for way, speed in result["tokens_per_cpu_second"].items():
-        print(f"{way:14}{speed:9,.0f} tokens a CPU-second, {cpu['bare pass'] / cpu[way]:.2f} of the bare pass")
+    for way, speed in speeds.items():
+        print(f"{way:14}{speed:9,.0f} tokens per CPU-second, {cpu['bare pass'] / cpu[way]:.2f} of the bare pass")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import json
 import multiprocessing
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
@@ -36,6 +36,7 @@ from machine import machine
 BEAM, PENALTY = 4, 0.6
 OURS = ("base", "vanilla", "adaptive", "robust")
 SYSTEMS = ("generate", "generate-malloc", "ctranslate2", *OURS, "base@torch", "robust@torch")
+Times = defaultdict[str, float]  # CPU-seconds by part; "steps" counts
 RATIOS = (("robust", "generate"), ("robust", "ctranslate2"), ("robust", "base"))
 
 
@@ -125,7 +126,7 @@ def _work(name: str, options: argparse.Namespace, pipe: Any) -> None:
     import torch
 
     torch.set_num_threads(options.threads)
-    parts: Counter[str] = Counter()
+    parts: Times = defaultdict(float)
     translate = _system(name, options, parts)
     translate(["Un."])
     parts.clear()
@@ -138,13 +139,13 @@ def _work(name: str, options: argparse.Namespace, pipe: Any) -> None:
         wall += time.perf_counter() - started[0]
         cpu += time.process_time() - started[1]
         pipe.send(None)
-    steps = max(parts.pop("steps", 0), 1)
+    steps = max(int(parts.pop("steps", 0)), 1)
     if parts:
         parts["beam"] = cpu - sum(parts.values())
     pipe.send({"wall": wall, "cpu": cpu, "tokens": tokens, "steps": steps, "parts": dict(parts), "peak": _peak()})
 
 
-def _system(name: str, options: argparse.Namespace, parts: Counter[str]) -> Callable[[list[str]], int]:
+def _system(name: str, options: argparse.Namespace, parts: Times) -> Callable[[list[str]], int]:
     """A function that translates sentences and says how many tokens came out."""
     if name.startswith("generate"):
         return _generate(options.model, tuned=name.endswith("malloc"))
@@ -195,7 +196,7 @@ def _ctranslate2(directory: str, threads: int) -> Callable[[list[str]], int]:
     return translate
 
 
-def _knnmt(name: str, options: argparse.Namespace, parts: Counter[str]) -> Callable[[list[str]], int]:
+def _knnmt(name: str, options: argparse.Namespace, parts: Times) -> Callable[[list[str]], int]:
     import faiss
 
     import knnmt
@@ -246,7 +247,7 @@ def _variant(name: str) -> dict[str, Any]:
     return {"in_memory": {"memory": True, "mapped": False}[name]}
 
 
-def _watch_decoder(engine: Any, parts: Counter[str]) -> None:
+def _watch_decoder(engine: Any, parts: Times) -> None:
     """Time the model: encoding, steps and what moving hypotheses costs it."""
     start = engine.runner.start
 
@@ -261,7 +262,7 @@ def _watch_decoder(engine: Any, parts: Counter[str]) -> None:
     engine.runner.start = watched
 
 
-def _watch(thing: Any, method: str, part: str, parts: Counter[str], count: bool = False) -> None:
+def _watch(thing: Any, method: str, part: str, parts: Times, count: bool = False) -> None:
     original = getattr(thing, method)
 
     def timed(*arguments: Any, **named: Any) -> Any:

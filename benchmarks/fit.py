@@ -19,6 +19,7 @@ import resource
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import faiss
 import numpy as np
@@ -28,7 +29,7 @@ from machine import machine
 import knnmt
 from knnmt.combiner import Needs
 from knnmt.methods import Robust
-from knnmt.progress import progress
+from knnmt.progress import progress, show_progress
 from knnmt.training import ClosedForm, Perturbation, Perturber, Recipe, collect_features
 from knnmt.training.trainer import _Loop
 from knnmt.workflow.session import Session
@@ -57,7 +58,7 @@ def main() -> None:
         _show(_compare(Session.open(store, options.dev, limit=options.limit), options), options.json)
 
 
-def _compare(session: Session, options: argparse.Namespace) -> dict:
+def _compare(session: Session, options: argparse.Namespace) -> dict[str, Any]:
     cached = _Timer()
     with cached:
         features = collect_features(session.model, session.searcher, session.pairs, Needs(K, K))
@@ -137,7 +138,7 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _show(result: dict, as_json: bool) -> None:
+def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(result, indent=2))
         return
@@ -151,4 +152,5 @@ def _show(result: dict, as_json: bool) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with show_progress():
+        main()

@@ -10,10 +10,14 @@ gold tokens among the neighbours, median nearest squared distance and, at the sa
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+Array = NDArray[Any]
 
 
 def read(paths: list[str], limit: int) -> list[tuple[str, str]]:
@@ -22,7 +26,7 @@ def read(paths: list[str], limit: int) -> list[tuple[str, str]]:
 
 
 @torch.inference_mode()
-def states(model, tokenizer, pairs):
+def states(model: Any, tokenizer: Any, pairs: list[tuple[str, str]]) -> tuple[Array, Array, Array]:
     """Keys, tokens and log p of every target token; `labels` make the model shift the target itself."""
     keys, tokens, log_p = [], [], []
     for source, target in pairs:
@@ -50,13 +54,12 @@ def main() -> None:
     keys, values, _ = states(model, tokenizer, read(arguments.train, arguments.train_limit))
     queries, gold, log_p = states(model, tokenizer, read(arguments.dev, arguments.dev_limit))
     keys = keys.astype(np.float16).astype(np.float32)
-    distances, nearest = [], []
+    found: list[tuple[Array, Array]] = []
     for query in queries:
         away = ((keys - query) ** 2).sum(1)
         first = np.argpartition(away, arguments.k)[: arguments.k]
-        distances.append(away[first])
-        nearest.append(values[first])
-    distances, nearest = np.array(distances), np.array(nearest)
+        found.append((away[first], values[first]))
+    distances, nearest = (np.array(column) for column in zip(*found, strict=True))
     median = float(np.median(distances.min(1)))
     temperature = arguments.temperature or median / 2
     weights = np.exp(-(distances - distances.min(1, keepdims=True)) / temperature)

@@ -16,11 +16,12 @@ import torch
 from machine import machine
 
 import knnmt
-from knnmt.corpus import Corpus
+from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Store
 from knnmt.decoding import load_model
 from knnmt.methods import load_combiner
 from knnmt.model import TranslationModel, make_runner
+from knnmt.progress import show_progress
 from knnmt.search import Searcher
 from knnmt.search.exact import nearest
 from knnmt.search.keys import key_blocks
@@ -30,7 +31,7 @@ K = 8
 
 
 @torch.inference_mode()
-def states(model: TranslationModel, pairs: list) -> tuple[torch.Tensor, torch.Tensor]:
+def states(model: TranslationModel, pairs: list[Pair]) -> tuple[torch.Tensor, torch.Tensor]:
     """Keys and the model's likeliest tokens at every position."""
     sources = model.codec.encode_sources([pair.source for pair in pairs])
     targets = model.codec.encode_targets([pair.target for pair in pairs])
@@ -100,4 +101,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with show_progress():
+        main()

@@ -28,6 +28,7 @@ from synthetic import Block, write_store
 
 from knnmt.corpus import Pair
 from knnmt.datastore import Entries, ModelRecord, Store
+from knnmt.progress import show_progress
 from knnmt.search import Searcher
 from knnmt.search.clustering import cluster
 from knnmt.search.distance import closest
@@ -105,7 +106,7 @@ def description(kind: str, lists: int, dim: int) -> str:
 def make_index(kind: str, pairs: Entries, centres: Any) -> Any:
     """An index over given list centres, filled."""
     prefer_blas(pairs.dim)
-    index = faiss.index_factory(pairs.dim, description(kind, len(centres), pairs.dim))
+    index: Any = faiss.index_factory(pairs.dim, description(kind, len(centres), pairs.dim))
     index.quantizer.add(centres)
     if kind.startswith("PQ"):
         index.pq.cp.niter = 10  # 25 take minutes and find no more
@@ -121,7 +122,7 @@ def look(index: Any, queries: Any, count: int, probes: int) -> Any:
     prefer_blas(index.d)
     options: dict[str, Any] = {"nprobe": probes}
     if isinstance(faiss.downcast_index(index.quantizer), faiss.IndexHNSW):
-        options["quantizer_params"] = faiss.SearchParametersHNSW(efSearch=2 * probes)
+        options["quantizer_params"] = faiss.SearchParametersHNSW(efSearch=2 * probes)  # type: ignore[attr-defined]
     kind = faiss.SearchParametersIVF
     if isinstance(index, faiss.IndexIVFRaBitQ | faiss.IndexIVFRaBitQFastScan):
         kind, options["qb"] = faiss.IVFRaBitQSearchParameters, index.qb
@@ -130,7 +131,7 @@ def look(index: Any, queries: Any, count: int, probes: int) -> Any:
 
 def inverted(kind: str, centres: Any, test: RecallTest, probes: int | None) -> Contender:
     """An inverted index at the probes given, or at the operating point that a build would choose."""
-    pairs = test.pairs
+    pairs = test.entries
     started = time.process_time()
     index = make_index(kind, pairs, centres)
     seconds = time.process_time() - started
@@ -177,7 +178,7 @@ def measure(pairs: Entries, contenders: Sequence[Contender], queries: Any, repea
 
 def compare(keys: Keys, kinds: Sequence[str], repeats: int, lists: int | None) -> list[dict[str, Any]]:
     """A row of the table for each kind."""
-    pairs = Entries([keys])
+    pairs = Entries([keys])  # type: ignore[list-item]  # which has all that is used here
     started = time.process_time()
     centres = cluster(pairs, lists or list_count(len(pairs), pairs.dim))
     clustering = time.process_time() - started
@@ -243,7 +244,7 @@ def memory_of(path: Path, in_memory: bool) -> dict[str, Any]:
     segment = searcher.store.segments[0]
     for _ in range(100):
         stored = segment.keys[random.integers(0, len(segment), 16)].astype(np.float32)
-        searcher.search(stored + random.normal(scale=0.1, size=stored.shape), K)
+        searcher.search(stored + random.normal(scale=0.1, size=stored.shape).astype(np.float32), K)
     report["searched"] = resident()
     return {"pairs": searcher.store.pairs, "index": searcher.description, **report}
 
@@ -308,4 +309,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with show_progress():
+        main()

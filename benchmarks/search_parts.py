@@ -11,6 +11,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,9 @@ def parts(searcher: Searcher, layout: str, queries: Any) -> dict[str, Any]:
         return answer
 
     for batch in queries:
-        timed("lists", lambda batch=batch: engine.index.quantizer.search(batch, engine.probes))
-        found = timed("lists and codes", lambda batch=batch: engine.candidates(batch, K))
-        timed("exact distances", lambda batch=batch, found=found: closest(searcher.entries, batch, found, K))
+        timed("lists", partial(engine.index.quantizer.search, batch, engine.probes))
+        found = timed("lists and codes", partial(engine.candidates, batch, K))
+        timed("exact distances", partial(closest, searcher.entries, batch, found, K))
     medians = {part: statistics.median(measured[1:]) for part, measured in times.items()}
     both = medians.pop("lists and codes")
     return {"index": layout, "rows": queries.shape[1], **medians, "codes": both - medians["lists"]}

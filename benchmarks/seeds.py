@@ -13,11 +13,13 @@ import json
 import statistics
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import knnmt
 from knnmt.combiner import Needs
-from knnmt.corpus import Corpus
+from knnmt.corpus import Corpus, Pair
 from knnmt.methods import Fitting, combiner_of_method, method_with
+from knnmt.progress import show_progress
 from knnmt.training import Features, collect_features, collect_stored
 from knnmt.workflow.session import Session
 
@@ -46,7 +48,7 @@ def main() -> None:
     train_on = dev
     if options.self_trained:
         train_on = collect_stored(session.model, session.searcher, options.self_trained, Needs(options.k, options.k))
-    result = {"base": {name: features.base_nll for name, features in judged.items()}}
+    result: dict[str, dict[str, Any]] = {"base": {name: features.base_nll for name, features in judged.items()}}
     for variant in options.variants.split(","):
         result[variant] = _variant(session, train_on, judged, variant, options)
     if options.json:
@@ -62,11 +64,13 @@ def main() -> None:
         )
 
 
-def _features(session: Session, pairs: list, k: int) -> Features:
+def _features(session: Session, pairs: list[Pair], k: int) -> Features:
     return collect_features(session.model, session.searcher, pairs, Needs(k, k))
 
 
-def _variant(session: Session, train_on: Features, judged: dict[str, Features], variant: str, options) -> dict:
+def _variant(
+    session: Session, train_on: Features, judged: dict[str, Features], variant: str, options: argparse.Namespace
+) -> dict[str, dict[str, Any]]:
     name, _, part = variant.partition("-")
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in judged}
     for seed in map(int, options.seeds.split(",")):
@@ -88,4 +92,5 @@ def _variant(session: Session, train_on: Features, judged: dict[str, Features], 
 
 
 if __name__ == "__main__":
-    main()
+    with show_progress():
+        main()

@@ -14,6 +14,7 @@ from machine import machine
 import knnmt
 from knnmt.combiner import Needs
 from knnmt.methods import load_combiner
+from knnmt.progress import show_progress
 from knnmt.training import collect_features
 from knnmt.workflow.session import Session
 
@@ -56,4 +57,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with show_progress():
+        main()

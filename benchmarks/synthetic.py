@@ -23,6 +23,7 @@ from knnmt.datastore import ModelRecord, StoreWriter
 from knnmt.decoding import record_of
 from knnmt.methods import AdaptiveMethod, RobustMethod, Vanilla
 from knnmt.model import TranslationModel, make_runner
+from knnmt.progress import show_progress
 from knnmt.search import build_index
 
 SEED = 1
@@ -43,8 +44,8 @@ def random_model(directory: Path) -> Path:
     if not (directory / "config.json").exists():
         torch.manual_seed(SEED)
         pad = 58_100  # the last, as in opus-mt
-        pads = {"pad_token_id": pad, "decoder_start_token_id": pad}
-        shape = {"vocab_size": pad + 1, "decoder_vocab_size": pad + 1, "d_model": 512, **pads}
+        pads: dict[str, Any] = {"pad_token_id": pad, "decoder_start_token_id": pad}
+        shape: dict[str, Any] = {"vocab_size": pad + 1, "decoder_vocab_size": pad + 1, "d_model": 512, **pads}
         for part in ("encoder", "decoder"):
             shape |= {f"{part}_layers": 6, f"{part}_attention_heads": 8, f"{part}_ffn_dim": 2048}
         config = MarianConfig.from_pretrained(BUNDLED, **shape)
@@ -126,4 +127,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with show_progress():
+        main()

@@ -111,7 +111,7 @@ def _make_fsmt(directory: Path, *, separate: bool) -> Parts:
         sides = [FAIRSEQ_SPECIALS + sorted(tokens) for tokens in used]
     for side, tokens in zip(("src", "tgt"), sides, strict=True):
         write_vocabulary(tokens, directory / f"vocab-{side}.json")
-    tokenizer = FSMTTokenizer(
+    tokenizer = FSMTTokenizer(  # type: ignore[no-untyped-call]
         langs=["de", "en"],
         src_vocab_file=str(directory / "vocab-src.json"),
         tgt_vocab_file=str(directory / "vocab-tgt.json"),
@@ -144,7 +144,7 @@ def _m2m100(directory: Path) -> Parts:
     pieces = train_sentencepiece(german + english, directory / "sentencepiece.bpe.model", "bpe")
     tokens = FAIRSEQ_SPECIALS + [piece for piece, _ in pieces]
     write_vocabulary(tokens, directory / "vocab.json")
-    files = {
+    files: dict[str, Any] = {
         "vocab_file": str(directory / "vocab.json"),
         "spm_file": str(directory / "sentencepiece.bpe.model"),
     }
@@ -160,7 +160,7 @@ def _nllb(directory: Path) -> Parts:
     bpe.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
     trainer = trainers.BpeTrainer(vocab_size=PIECES, special_tokens=FAIRSEQ_SPECIALS, show_progress=False)
     bpe.train_from_iterator(german + english, trainer)
-    merges = [tuple(merge) for merge in json.loads(bpe.to_str())["model"]["merges"]]
+    merges: Any = [tuple(merge) for merge in json.loads(bpe.to_str())["model"]["merges"]]  # not str, as annotated
     tokenizer = NllbTokenizer(vocab=bpe.get_vocab(), merges=merges, model_max_length=_POSITIONS)
     return tokenizer, *_m2m100_model(tokenizer, filler=2)
 
@@ -195,7 +195,7 @@ def _mbart_cc25(directory: Path) -> Parts:
     specials = [(token, 0.0) for token in FAIRSEQ_SPECIALS]
     behind = [(token, 0.0) for token in [*MBartTokenizer().lang_code_to_id, "<mask>"]]
     tokenizer = MBartTokenizer(vocab=[*specials, *pieces, *behind], model_max_length=_POSITIONS)
-    return tokenizer, *_mbart_model(tokenizer, decoder_start=tokenizer.convert_tokens_to_ids("en_XX"))
+    return tokenizer, *_mbart_model(tokenizer, decoder_start=tokenizer.get_vocab()["en_XX"])
 
 
 def _mbart_model(tokenizer: PreTrainedTokenizerBase, *, decoder_start: int) -> tuple[PreTrainedModel, dict[str, Any]]:
@@ -231,9 +231,9 @@ def _bart(directory: Path) -> Parts:
         show_progress=False,
     )
     bpe.train_from_iterator(german + english, trainer)
-    merges = [tuple(merge) for merge in json.loads(bpe.to_str())["model"]["merges"]]
+    merges: Any = [tuple(merge) for merge in json.loads(bpe.to_str())["model"]["merges"]]  # not str, as annotated
     tokenizer = BartTokenizer(vocab=bpe.get_vocab(), merges=merges, model_max_length=_POSITIONS)
-    config = BartConfig(vocab_size=len(tokenizer), **_transformer_size(), forced_bos_token_id=0)
+    config = BartConfig(vocab_size=len(tokenizer), **_transformer_size(), forced_bos_token_id=0)  # type: ignore[call-arg]
     model = BartForConditionalGeneration(config)
     generation = {
         "bos_token_id": 0,
@@ -266,7 +266,7 @@ def _make_t5(directory: Path, **variant: Any) -> Parts:
         extra_ids=100,
         model_max_length=_POSITIONS,
     )
-    config = T5Config(
+    config = T5Config(  # type: ignore[call-arg]
         vocab_size=len(tokenizer),
         d_model=32,
         d_kv=8,

@@ -47,15 +47,15 @@ def make_family(name: str, directory: Path) -> None:
     with torch.random.fork_rng(devices=[]), _double_precision():
         torch.manual_seed(1)
         tokenizer, model, generation = MAKERS[name](directory)
-        model.generation_config = GenerationConfig(**generation)
+        model.generation_config = GenerationConfig(**generation)  # type: ignore[no-untyped-call]
         tokenizer.save_pretrained(directory)
         source_lang, target_lang = LANGUAGES[name]
         if source_lang is not None:
             tokenizer.src_lang, tokenizer.tgt_lang = source_lang, target_lang
         if hasattr(model, "final_logits_bias"):
-            model.final_logits_bias.normal_()
+            model.get_buffer("final_logits_bias").normal_()
         _learn(model, tokenizer)
-    model.float().save_pretrained(directory)
+    model.float().save_pretrained(directory)  # type: ignore[no-untyped-call]
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def _double_precision() -> Iterator[None]:
 def target_ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
     """What ``tokenizer(text_target=texts)`` should give: FSMT's encodes with the source's vocabulary."""
     if isinstance(tokenizer, FSMTTokenizer):
-        turned = FSMTTokenizer(
+        turned = FSMTTokenizer(  # type: ignore[no-untyped-call]
             langs=[tokenizer.tgt_lang, tokenizer.src_lang],
             src_vocab_file=tokenizer.tgt_vocab_file,
             tgt_vocab_file=tokenizer.src_vocab_file,
@@ -88,15 +88,15 @@ def _learn(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
     generation = model.generation_config
     sources = tokenizer([source for source, _ in SENTENCES[:_LEARNT]], padding=True, return_tensors="pt")
     rows = target_ids(tokenizer, [target for _, target in SENTENCES[:_LEARNT]])
-    rows = [torch.tensor(row[: row.index(generation.eos_token_id) + 1]) for row in rows]
-    labels = pad_sequence(rows, batch_first=True, padding_value=-100)
+    whole = [torch.tensor(row[: row.index(generation.eos_token_id) + 1]) for row in rows]
+    labels = pad_sequence(whole, batch_first=True, padding_value=-100)
     inputs = labels.roll(1, dims=1).where(labels != -100, generation.pad_token_id)
     inputs[:, 0] = generation.decoder_start_token_id
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01, betas=(0.9, 0.98))
-    model.eval()
+    model.eval()  # type: ignore[no-untyped-call]
     for _ in range(_UPDATES):
         logits = model(**sources, decoder_input_ids=inputs, use_cache=False).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
         optimiser.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()

@@ -31,7 +31,7 @@ def add_noise(size: float) -> None:
 
     def noisy_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         result = linear(inputs, weight, bias)
-        exact = result.dtype != torch.float32 or torch.jit.is_tracing() or torch.onnx.is_in_onnx_export()
+        exact = result.dtype != torch.float32 or torch.jit.is_tracing() or torch.onnx.is_in_onnx_export()  # type: ignore[attr-defined,no-untyped-call]
         return result if exact else jitter(result)
 
     def noisy_run(self: runner.Graph, inputs: dict[str, Tensor], outputs: dict[str, Tensor]) -> None:
@@ -39,5 +39,5 @@ def add_noise(size: float) -> None:
         for tensor in outputs.values():
             tensor.copy_(jitter(tensor))
 
-    functional.linear = noisy_linear
+    functional.linear = noisy_linear  # type: ignore[assignment]
     runner.Graph.run = noisy_run  # type: ignore[method-assign]

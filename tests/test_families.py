@@ -16,12 +16,12 @@ def load(name: str, directory: Path) -> tuple[Any, Any, dict[str, int]]:
     tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
     model = AutoModelForSeq2SeqLM.from_pretrained(directory, local_files_only=True, dtype=torch.float32).eval()
     source_lang, target_lang = LANGUAGES[name]
-    if source_lang is None:
+    if source_lang is None or target_lang is None:
         return tokenizer, model, {}
     tokenizer.src_lang, tokenizer.tgt_lang = source_lang, target_lang
     if name == "mbart-cc25":
         return tokenizer, model, {}
-    language = getattr(tokenizer, "get_lang_id", tokenizer.convert_tokens_to_ids)(target_lang)
+    language = getattr(tokenizer, "get_lang_id", tokenizer.get_vocab().__getitem__)(target_lang)
     return tokenizer, model, {"forced_bos_token_id": language}
 
 

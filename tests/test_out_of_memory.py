@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 import safetensors
 import torch
+from numpy._core._exceptions import _ArrayMemoryError
 
 from knnmt import out_of_memory
 from knnmt.errors import NotEnoughMemory, StoreError
@@ -35,7 +36,7 @@ def caused(error: BaseException, *, by: BaseException, told: bool = True) -> Bas
     "error",
     [
         MemoryError(),
-        np._core._exceptions._ArrayMemoryError((1 << 50,), np.dtype(float)),
+        _ArrayMemoryError((1 << 50,), np.dtype(float)),
         OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
         RuntimeError(TORCH),
         RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes."),

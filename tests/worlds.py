@@ -93,5 +93,7 @@ def in_threads(work: Callable[[int], Result], threads: int = 4) -> list[Result]:
 
 def quick_fit(store: Any, corpus: Any, method: str, **options: Any) -> FitReport:
     """Too short to learn much."""
-    short = {"decode_best": 0} if method == "vanilla" else {"updates": 20, "validate_from": 10, "validate_every": 5}
+    short: dict[str, Any] = (
+        {"decode_best": 0} if method == "vanilla" else {"updates": 20, "validate_from": 10, "validate_every": 5}
+    )
     return fit(store, corpus, method, **short, **options)

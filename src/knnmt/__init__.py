@@ -1,5 +1,6 @@
 """Nearest-neighbour machine translation: teach a translation model your domain from your translation memory."""
 
+import logging
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from knnmt.methods import Method, load_combiner, register
     from knnmt.options import option
     from knnmt.workflow import build, collect, evaluate, fit, forget, info, use, verify
+
+logging.getLogger("knnmt").addHandler(logging.NullHandler())  # the library is silent unless its user wants the log
 
 __version__ = version("knnmt")
 

@@ -1,9 +1,14 @@
-"""Progress of long work: a bar with rate and time left on a terminal, a quiet line now and then elsewhere."""
+"""Progress of long work, shown only where somebody asks for it.
+
+Library code reports to the meter of `progress`. The `knnmt` command runs inside `show_progress`: there it is a bar with
+rate and time left on a terminal, and a line every half minute where there is none. Without it nothing is shown.
+"""
 
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from rich.console import Console
 from rich.progress import (
@@ -17,6 +22,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+_shown: ContextVar[bool] = ContextVar("progress is shown", default=False)
 
 QUIET_INTERVAL = 30.0  # seconds between lines where there is no terminal
 
@@ -102,14 +109,42 @@ class _Lines(Meter):
 
 
 @contextmanager
+def show_progress() -> Iterator[None]:
+    """Show the progress of all work inside the block, on standard error.
+
+    Example:
+        with show_progress():
+            knnmt.build("memory", ["train.de", "train.en"], model="Helsinki-NLP/opus-mt-de-en")
+    """
+    before = _shown.set(True)
+    try:
+        yield
+    finally:
+        _shown.reset(before)
+
+
+def progress_is_shown() -> bool:
+    """Whether the caller is inside a `show_progress` block."""
+    return _shown.get()
+
+
+@contextmanager
 def progress(title: str, total: float | None = None, unit: str = "items") -> Iterator[Meter]:
-    """Show the progress of a block of work on standard error.
+    """Report the progress of a block of work.
+
+    Args:
+        title: what the work is
+        total: steps until it is done; None where nobody knows
+        unit: what the rate counts
 
     Example:
         with progress("Building", total=sentences, unit="tokens") as meter:
             for batch in batches:
                 meter.advance(len(batch), units=batch.tokens)
     """
+    if not progress_is_shown():
+        yield Meter()
+        return
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Lines(title, total, unit)

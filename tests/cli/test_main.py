@@ -1,5 +1,6 @@
 """The entry point: help, version, and how a command ends that cannot go on."""
 
+import logging
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import knnmt.progress
 import knnmt.workflow
 from knnmt.cli.main import app
 
@@ -111,3 +113,26 @@ def test_a_fault_of_the_program_is_not_hidden(run: Run, world: Path, monkeypatch
     monkeypatch.setattr(knnmt.workflow, "info", fail)
     with pytest.raises(OSError, match="surprise"):
         run("info", "store")
+
+
+def test_progress_is_shown_by_the_command_and_not_by_the_library(
+    run: Run, world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(knnmt.progress, "QUIET_INTERVAL", 0.0)
+    assert "Verifying: " in run("verify", "store").err
+    assert knnmt.workflow.verify("store") == []
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_the_library_logs_is_shown_as_long_as_the_command_runs(
+    run: Run, world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wait(*_: object) -> None:
+        logging.getLogger("knnmt.datastore.lock").warning("%s is written to; waiting.", "store")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(knnmt.workflow, "info", wait)
+    assert run("info", "store").err.startswith("warning: store is written to; waiting.\n")
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+    assert capsys.readouterr() == ("", "")

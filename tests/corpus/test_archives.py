@@ -7,7 +7,7 @@ from typing import Any
 import polib
 import pytest
 
-from knnmt.corpus import Corpus
+from knnmt.corpus import Corpus, archives, catalogue
 from knnmt.errors import CorpusError
 
 
@@ -238,3 +238,63 @@ def test_a_nearly_empty_variant_does_not_hide_a_full_one(
     write(tmp_path, "de/LC_MESSAGES/b.po", "de", ("yes", "ja"))
     found = [origin for origin in origins(tmp_path, *languages) if origin.endswith("a.po")]
     assert found == ([f"{chosen}/LC_MESSAGES/a.po"] if any(counts.values()) else [])
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the catalogues that are parsed, as often as they are."""
+    names: list[str] = []
+    parse = catalogue._parse
+
+    def counted(path: Any) -> Any:
+        names.append("/".join(Path(str(path)).parts[-3:]))
+        return parse(path)
+
+    monkeypatch.setattr(catalogue, "_parse", counted)
+    return names
+
+
+def test_each_catalogue_is_parsed_once_whatever_is_done_with_the_corpus(packed: Path, parsed: list[str]) -> None:
+    corpus = Corpus([packed], languages=("de", "en"))
+    summary = corpus.scan()
+    assert len(parsed) == len(set(parsed)) > 4, "those that were not chosen too"
+    assert "fr/LC_MESSAGES/django.po" not in parsed
+    before = len(parsed)
+    assert len(list(corpus)) == len(list(corpus)) == summary.pairs == 4
+    assert corpus.scan() == summary
+    assert len(parsed) == before
+
+
+def test_catalogues_that_do_not_fit_in_memory_are_parsed_once_per_pass(
+    packed: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Corpus([packed], languages=("de", "en"))
+    summary, pairs = kept.scan(), list(kept)
+    monkeypatch.setattr(archives, "KEPT_BYTES", 0)
+    corpus = Corpus([packed], languages=("de", "en"))
+    assert corpus.scan() == summary
+    parsed.clear()
+    assert list(corpus) == pairs
+    assert len(parsed) == len(set(parsed)) == 3, "only those that were chosen"
+
+
+def test_what_is_kept_is_bounded_over_all_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two", "three"):
+        write(tmp_path / name, "po/de.po", "de", *full(name))
+    size = catalogue.parse_catalogue(tmp_path / "one" / "po" / "de.po").bytes
+    assert size > sum(len(text) for texts in full("one") for text in texts)
+    monkeypatch.setattr(archives, "KEPT_BYTES", 3 * size - 1)
+    found = archives.Catalogues(("de", "en"))
+    members = [found.inside(tmp_path / name)[0] for name in ("one", "two", "three")]
+    assert [member.kept is not None for member in members] == [True, True, False]
+    assert [member.fit for member in members] == [10, 10, 10]
+
+
+def test_variants_that_are_not_chosen_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for root in ("one", "two"):
+        for language in ("de", "de_AT"):
+            write(tmp_path / root, f"po/{language}.po", language, *full(language))
+    size = catalogue.parse_catalogue(tmp_path / "one" / "po" / "de_AT.po").bytes
+    monkeypatch.setattr(archives, "KEPT_BYTES", 3 * size)
+    found = archives.Catalogues(("de", "en"))
+    assert all(member.kept for root in ("one", "two") for member in found.inside(tmp_path / root))

@@ -6,7 +6,7 @@ import polib
 import pytest
 
 from knnmt.corpus import catalogue
-from knnmt.corpus.catalogue import Outline, outline_of, read_catalogue
+from knnmt.corpus.catalogue import parse_catalogue, read_catalogue
 from knnmt.corpus.pair import Pair, Part
 from knnmt.errors import CorpusError
 
@@ -181,7 +181,8 @@ def test_headers_of_all_kinds(tmp_path: Path, blank: str) -> None:
     path = tmp_path / "shop.po"
     path.write_bytes((text.replace("\n", "\r") if blank == "\r" else text).encode())
     assert texts(read(path)) == [("ja", "yes")]
-    assert outline_of(path) == Outline("en", "de", fit=1)
+    found = parse_catalogue(path)
+    assert (found.written_in, found.translated_into, found.fit) == ("en", "de", 1)
 
 
 def test_a_file_is_never_taken_for_the_name_of_another(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Adding to a store: tails, new directories, the lock, and what is left behind."""
 
 import json
+import logging
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -283,15 +283,18 @@ def test_a_writer_that_waits(scenario: ModuleType, tmp_path: Path) -> None:
     first.__enter__()
     said: list[str] = []
 
-    def release(message: Warning | str, *_: object, **__: object) -> None:
-        said.append(str(message))
-        first.__exit__(None, None, None)
+    class Release(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+            first.__exit__(None, None, None)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = release
+    release = Release()
+    logging.getLogger("knnmt").addHandler(release)
+    try:
         with StoreWriter(tmp_path / "s", scenario.MODEL, wait=True) as second:
             assert second.store is not None
+    finally:
+        logging.getLogger("knnmt").removeHandler(release)
     assert said == [f"another process is writing to {tmp_path / 's'}; waiting until it has finished."]
 
 

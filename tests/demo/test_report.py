@@ -105,7 +105,7 @@ def test_the_plot_is_where_the_numbers_are(story: dict[str, Any], page: Path) ->
     assert (page.parent / "lambda.svg").read_text() == plot
     svg = etree.fromstring(plot)
     space = {"s": "http://www.w3.org/2000/svg"}
-    [group] = svg.xpath("//s:g[@class='retrieved robust']", namespaces=space)
+    [group] = svg.xpath("//s:g[s:text='robust, retrieved']", namespaces=space)
     points = [(float(dot.get("cx")), float(dot.get("cy"))) for dot in group.findall("s:circle", space)]
     x0, x1 = (float(svg.xpath("//s:line[@class='axis']", namespaces=space)[0].get(name)) for name in ("x1", "x2"))
     heights = [float(line.get("y1")) for line in svg.xpath("//s:line[@class='grid']", namespaces=space)]
@@ -113,4 +113,10 @@ def test_the_plot_is_where_the_numbers_are(story: dict[str, Any], page: Path) ->
     for (x, y), (confidence, lam) in zip(points, expected, strict=True):
         assert x == pytest.approx(x0 + confidence * (x1 - x0), abs=0.1)
         assert y == pytest.approx(heights[0] + lam * (heights[-1] - heights[0]), abs=0.1)
+    assert [each.get("class") for each in svg.findall("s:g", space)] == [
+        "colour-0",
+        "colour-0 dashed",
+        "colour-1",
+        "colour-1 dashed",
+    ]
     assert "λ 0.90 over 10 tokens" in group.xpath("string(s:circle/s:title)", namespaces=space)

@@ -12,7 +12,8 @@ import torch
 from sentences import SENTENCES
 from tolerances import INT8_LOG_P, INT8_STATES, LOG_P, STORED
 
-from knnmt.corpus import Corpus, Pair
+from knnmt.corpus import Corpus, Pair, catalogue
+from knnmt.corpus.normalise import PairHashes, pair_hashes
 from knnmt.datastore import Store, StoreWriter, verify_files
 from knnmt.errors import CorpusError, KnnmtError, ModelError, StoreError
 from knnmt.model import States, TranslationModel
@@ -360,3 +361,52 @@ def test_an_engine_that_builds_nothing(
     with pytest.raises(ModelError, match=f"There is no {option} {value}; choose one of"):
         build(tmp_path / "store", write_corpus(SENTENCES[:3]), model, **{option: value})
     assert not (tmp_path / "store").exists()
+
+
+def test_a_pair_is_hashed_once(
+    model: TranslationModel, write_corpus: WriteCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To find those that are in the store already, and to store them."""
+    build(tmp_path / "store", write_corpus(SENTENCES[:4]), model)
+    hashed: list[tuple[str, str]] = []
+
+    def counted(source: str, target: str) -> PairHashes:
+        hashed.append((source, target))
+        return pair_hashes(source, target)
+
+    monkeypatch.setattr("knnmt.corpus.pair.pair_hashes", counted)
+    report = build_with_report(tmp_path / "store", write_corpus(SENTENCES[2:12], "more"), model, force=True)
+    assert (report.known, report.sentences) == (2, 8)
+    assert hashed == list(SENTENCES[2:12])
+
+
+def test_a_catalogue_is_parsed_once(model: TranslationModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checked, sampled, built and taken up again after a kill: each build parses it once."""
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\nLanguage: de\\n"\n'
+    entries = "".join(f'\nmsgid "{target}"\nmsgstr "{source}"\n' for source, target in SENTENCES)
+    (tmp_path / "po").mkdir()
+    (tmp_path / "po" / "de.po").write_text(header + entries, encoding="utf-8")
+    parsed: list[object] = []
+    parse = catalogue._parse
+    monkeypatch.setattr(catalogue, "_parse", lambda path: parsed.append(path) or parse(path))
+    with monkeypatch.context() as patch:
+        kill_at_block(2, patch)
+        with pytest.raises(Killed):
+            build(tmp_path / "store", tmp_path / "po", model)
+    assert len(parsed) == 1
+    report = build_with_report(tmp_path / "store", tmp_path / "po", model)
+    assert len(parsed) == 2
+    assert report.resumed > 0
+    assert report.store.sentences == len(SENTENCES)
+
+
+def test_the_library_is_silent(
+    model: TranslationModel,
+    write_corpus: WriteCorpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("knnmt.progress.QUIET_INTERVAL", 0.0)
+    build(tmp_path / "store", write_corpus(SENTENCES), model, index="ivf")
+    assert capfd.readouterr() == ("", "")

@@ -2,9 +2,9 @@
 
 import errno
 import importlib
+import logging
 import os
 import threading
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -140,15 +140,18 @@ def test_what_was_fitted_waits_for_another_writer(store: Store, model: Translati
     other.__enter__()
     done = threading.Event()
 
-    def release(message: Warning | str, *_: object, **__: object) -> None:
-        assert "waiting until it has finished" in str(message)
-        done.set()
-        other.__exit__(None, None, None)
+    class Release(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            assert "waiting until it has finished" in record.getMessage()
+            done.set()
+            other.__exit__(None, None, None)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = release
+    release = Release()
+    logging.getLogger("knnmt").addHandler(release)
+    try:
         report = fit(store, dev, "vanilla", model=model, decode_best=0, k=4)
+    finally:
+        logging.getLogger("knnmt").removeHandler(release)
     assert done.is_set()
     assert report.kept
     assert set(Store.open(store.path).combiners) == {"vanilla"}

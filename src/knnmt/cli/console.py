@@ -1,6 +1,9 @@
 """How commands speak: results on standard output, everything else on standard error."""
 
 import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -29,6 +32,22 @@ def facts(rows: list[tuple[str, str]], title: str | None = None) -> None:
 def note(text: str) -> None:
     """A line for people, which programs do not see."""
     err.print(text, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def show_log() -> Iterator[None]:
+    """Show what the library logs inside the block, as lines for people."""
+    logger, handler = logging.getLogger("knnmt"), _Notes(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"{record.levelname.lower()}: {record.getMessage()}")
 
 
 def in_a_line(options: dict[str, Any]) -> str:

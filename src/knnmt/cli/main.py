@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from knnmt.allocator import tune_allocator
 from knnmt.cli.build import build
 from knnmt.cli.combiners import forget, use
-from knnmt.cli.console import note
+from knnmt.cli.console import note, show_log
 from knnmt.cli.demo import demo
 from knnmt.cli.evaluate import evaluate
 from knnmt.cli.fit import fit, fit_command
@@ -23,6 +23,7 @@ from knnmt.cli.translate import translate
 from knnmt.cli.verify import verify
 from knnmt.errors import KnnmtError, NotEnoughMemory
 from knnmt.out_of_memory import is_out_of_memory, not_enough_memory
+from knnmt.progress import show_progress
 
 
 class _Commands(TyperGroup):
@@ -65,9 +66,10 @@ def run() -> None:
         sys.stdout.reconfigure(encoding="utf-8")  # as the input is, whatever the locale
     try:
         try:
-            app()
+            with show_progress(), show_log():
+                app()
         finally:
-            sys.stdout.flush()  # here a failure can still be told
+            sys.stdout.flush()  # here a failure can still be reported
     except NotEnoughMemory as error:
         _complain(_sentence(error))
         sys.exit(2)

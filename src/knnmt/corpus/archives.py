@@ -10,59 +10,108 @@ from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
-from knnmt.corpus.catalogue import NoCatalogueError, Outline, language_in_name, language_in_path, outline_of
+from knnmt.corpus.catalogue import (
+    Catalogue,
+    NoCatalogueError,
+    is_compiled,
+    language_in_name,
+    language_in_path,
+    parse_catalogue,
+)
 from knnmt.corpus.languages import bare, language_of, nearest_language, required_languages, script_of
+from knnmt.corpus.pair import Pair, Part
 from knnmt.errors import CorpusError
 
 _ARCHIVES = (".whl", ".zip")
 _EXTENSION = re.compile(r"\.(po|mo)(\.gz)?\Z", re.IGNORECASE)
 
 
+KEPT_BYTES = 1 << 26  # of parsed catalogues, per corpus; those beyond are parsed again whenever they are read
+
+
 @dataclass(frozen=True, slots=True)
-class _Variant:
-    """One of the files that a catalogue has for a language (de_AT, de_DE)."""
+class Member:
+    """A catalogue of a directory or archive.
+
+    Attributes:
+        name: its path within the directory or archive
+        language: of its translations, with the variant (de_AT)
+        fit: how many of its translations can be used
+        kept: what was parsed, where memory allows it
+    """
 
     name: str
     file: Traversable
     language: str
     fit: int
+    kept: Catalogue | None
+
+    def read(self, part: Part) -> Iterator[Pair]:
+        """Its pairs, as a reader gives them."""
+        return (self.kept or parse_catalogue(self.file)).pairs(part)
 
 
 def holds_catalogues(path: Path) -> bool:
     return os.path.isdir(path) or path.suffix.lower() in _ARCHIVES
 
 
-def catalogues_in(path: Path, languages: tuple[str, str] | None) -> list[tuple[str, Traversable]]:
-    """Names within `path` with the files to read, in order.
+class Catalogues:
+    """The catalogues in a corpus's directories and archives: chosen once, and kept for every pass where they fit.
 
-    Of a catalogue's variants the one nearest to the model's language, and of .po and .mo the first, which knows what
-    is fuzzy.
+    Which of them are read depends on what is in all of them, so each is parsed to choose; what was chosen need not be
+    parsed again.
     """
-    found = sorted(_catalogues(path), key=lambda each: (each[0].lower().removesuffix(".gz").endswith(".mo"), each[0]))
-    if not found:
-        unpack = "" if path.is_dir() else "unpack it and "
-        raise CorpusError(f"{path} holds no message catalogue (.po, .mo): {unpack}name the corpus files in it.")
-    languages = required_languages(languages, path)
-    wanted = {language_of(language): language for language in languages}
-    variants: dict[str, dict[str, _Variant]] = defaultdict(dict)  # by catalogue, then path without extension
-    others: set[str] = set()
-    for name, file in found:
-        translations = language_in_path(file)
-        if not translations or language_of(translations) in wanted:  # no other needs to be opened
-            outline = _outline(file, wanted)
-            translations, stem = outline.translations, _stem(name)
-            if {language_of(outline.messages), language_of(translations)} == set(wanted):
-                variant = _Variant(name, file, translations, outline.fit)
-                variants[_place(stem, translations)].setdefault(stem, variant)
-                continue
-        others.add(translations or "unknown")
-    if not variants:
-        raise CorpusError(
-            f"{path} has no catalogue between {languages[0]} and {languages[1]} (it has {', '.join(sorted(others))}): "
-            "give one of the model's languages."
-        )
-    chosen = [_chosen(list(files.values()), wanted) for files in variants.values()]
-    return sorted(((variant.name, variant.file) for variant in chosen), key=lambda each: each[0])
+
+    def __init__(self, languages: tuple[str, str] | None) -> None:
+        self.languages = languages
+        self._chosen: dict[Path, list[Member]] = {}
+
+    def inside(self, path: Path) -> list[Member]:
+        """Those of `path` that are to be read, in order.
+
+        Of a catalogue's variants the one nearest to the model's language, and of .po and .mo the first, which knows
+        what is fuzzy.
+        """
+        if path not in self._chosen:
+            self._chosen[path] = self._choose(path)
+        return self._chosen[path]
+
+    def _choose(self, path: Path) -> list[Member]:
+        found = sorted(_catalogues(path), key=lambda each: (is_compiled(each[0]), each[0]))
+        if not found:
+            unpack = "" if path.is_dir() else "unpack it and "
+            raise CorpusError(f"{path} holds no message catalogue (.po, .mo): {unpack}name the corpus files in it.")
+        languages = required_languages(self.languages, path)
+        wanted = {language_of(language): language for language in languages}
+        variants: dict[str, dict[str, Member]] = defaultdict(dict)  # by catalogue, then path without extension
+        others: set[str] = set()
+        room = self._room()
+        for name, file in found:
+            translations = language_in_path(file)
+            if not translations or language_of(translations) in wanted:  # no other needs to be opened
+                catalogue = _parsed(file, wanted)
+                translations, stem = catalogue.translated_into, _stem(name)
+                if {language_of(catalogue.written_in), language_of(translations)} == set(wanted):
+                    same = variants[_place(stem, translations)]
+                    if stem not in same:
+                        size = catalogue.bytes
+                        kept, room = (catalogue, room - size) if size <= room else (None, room)
+                        same[stem] = Member(name, file, translations, catalogue.fit, kept)
+                    continue
+            others.add(translations or "unknown")
+        if not variants:
+            have = ", ".join(sorted(others))
+            raise CorpusError(
+                f"{path} has no catalogue between {languages[0]} and {languages[1]} (it has {have}): "
+                "give one of the model's languages."
+            )
+        chosen = [_chosen(list(files.values()), wanted) for files in variants.values()]
+        return sorted(chosen, key=lambda member: member.name)
+
+    def _room(self) -> int:
+        """How many bytes more may be kept."""
+        kept = (member.kept for members in self._chosen.values() for member in members)
+        return KEPT_BYTES - sum(catalogue.bytes for catalogue in kept if catalogue)
 
 
 def _catalogues(path: Path) -> Iterator[tuple[str, Traversable]]:
@@ -76,10 +125,10 @@ def _catalogues(path: Path) -> Iterator[tuple[str, Traversable]]:
 
 
 def _files(path: Path) -> Iterator[tuple[str, Traversable]]:
-    def tell(error: OSError) -> None:
-        raise error  # which `walk` keeps to itself
+    def fail(error: OSError) -> None:
+        raise error  # `walk` would ignore it
 
-    for directory, inner, names in os.walk(path, onerror=tell):
+    for directory, inner, names in os.walk(path, onerror=fail):
         inner[:] = [name for name in inner if not name.startswith(".")]  # .git, .venv
         files = (Path(directory, name) for name in names)
         yield from ((file.relative_to(path).as_posix(), file) for file in files if file.is_file())
@@ -90,22 +139,22 @@ def _members(path: Path) -> Iterator[tuple[str, Traversable]]:
     return ((name, zipfile.Path(archive, name)) for name in archive.namelist())
 
 
-def _outline(file: Traversable, wanted: Collection[str]) -> Outline:
-    """What stands among catalogues and only looks like one is none of them, unless its place says so.
+def _parsed(file: Traversable, wanted: Collection[str]) -> Catalogue:
+    """What stands among catalogues and only looks like one counts as empty, unless its place says that it is one.
 
-    A damaged one is told, unless its name says that nobody asks for it.
+    A damaged one raises CorpusError, unless its name says that its language is not wanted.
     """
     try:
-        return outline_of(file)
+        return parse_catalogue(file)
     except NoCatalogueError:
         if language_in_path(file):
             raise
-        return Outline("", "", 0)
+        return Catalogue(file, "", "", ())
     except CorpusError:
         language = language_in_path(file) or language_in_name(file)
         if not language or language_of(language) in wanted:
             raise
-        return Outline("", language, 0)
+        return Catalogue(file, "", language, ())
 
 
 def _stem(name: str) -> str:
@@ -134,7 +183,7 @@ def _is_codeset(name: str) -> bool:
     return True
 
 
-def _chosen(variants: list[_Variant], wanted: dict[str, str]) -> _Variant:
+def _chosen(variants: list[Member], wanted: dict[str, str]) -> Member:
     """The nearest; but sr before sr@latin, and none that has less than half of what another in its script has."""
     language = wanted[language_of(variants[0].language)]
     variants = [variant for variant in variants if "@" not in variant.name] or variants
@@ -144,6 +193,6 @@ def _chosen(variants: list[_Variant], wanted: dict[str, str]) -> _Variant:
     return _nearest([variant for variant in variants if 2 * variant.fit >= fullest], language)
 
 
-def _nearest(variants: list[_Variant], wanted: str) -> _Variant:
+def _nearest(variants: list[Member], wanted: str) -> Member:
     language = nearest_language(wanted, tuple(variant.language for variant in variants))
     return next(variant for variant in variants if variant.language == language)

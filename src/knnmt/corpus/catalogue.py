@@ -3,11 +3,12 @@
 import gettext
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import PurePath
-from typing import Any
+from sys import getsizeof
+from typing import Any, NamedTuple
 
 import polib
 
@@ -30,35 +31,92 @@ class NoCatalogueError(CorpusError):
     """A file that has a catalogue's extension and is something else: a Modelica model is a .mo too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """What a catalogue's messages are written in, what it translates them into, and how many translations are fit.
+class Message(NamedTuple):
+    """A message or one of its plural forms, with its translation, each in one line.
 
-    `translations` is empty where nothing says their language.
+    Attributes:
+        line: of its entry; in a compiled catalogue, which has no lines, the entry's number
+        unfit: in a word, why the translation must not be used; empty for a good one
     """
 
-    messages: str
-    translations: str
-    fit: int
+    line: int
+    text: str
+    translation: str
+    unfit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """A catalogue that has been parsed.
+
+    Attributes:
+        path: of the file, for error messages
+        written_in: the language of the messages
+        translated_into: the language of their translations; empty where nothing says it
+        messages: in the order of the file
+    """
+
+    path: Traversable
+    written_in: str
+    translated_into: str
+    messages: tuple[Message, ...]
+
+    @property
+    def fit(self) -> int:
+        """How many translations can be used."""
+        return sum(not message.unfit for message in self.messages)
+
+    @property
+    def bytes(self) -> int:
+        """What it takes of the memory."""
+        return sum(sum(map(getsizeof, (each, each.text, each.translation))) for each in self.messages)
+
+    def pairs(self, part: Part) -> Iterator[Pair]:
+        """Each message in the direction of `part.languages`; plural forms are pairs of their own."""
+        reverse = self._is_reverse(required_languages(part.languages, self.path))
+        for line, text, translation, unfit in self.messages:
+            source, target = (translation, text) if reverse else (text, translation)
+            yield Pair(source, target, part.origin, line, unfit)
+
+    def _is_reverse(self, languages: tuple[str, str]) -> bool:
+        """Whether the translations are in the source language of the model."""
+        if not self.translated_into:
+            raise CorpusError(f"{self.path} does not say its language: add a Language line to its header.")
+        own = language_of(self.written_in), language_of(self.translated_into)
+        wanted = language_of(languages[0]), language_of(languages[1])
+        if wanted not in (own, own[::-1]):
+            raise CorpusError(
+                f"{self.path} translates {self.written_in} into {self.translated_into}, "
+                f"but the model {languages[0]} into {languages[1]}: give a catalogue of its languages."
+            )
+        return wanted != own
 
 
 def read_catalogue(part: Part) -> Iterator[Pair]:
-    """Entries turned to the direction of `part.languages`; plural forms are pairs of their own."""
     (path,) = part.paths
-    catalogue = _parse(path)
-    turn = _direction(path, catalogue.metadata, part.languages)
-    singular = _singular_form(catalogue.metadata.get("Plural-Forms", ""))
-    for number, entry in enumerate(catalogue, start=1):
-        line = max(getattr(entry, "linenum", number), 1)
-        for message, translation in _texts(entry, singular):
-            source, target = turn(in_one_line(message), in_one_line(translation))
-            yield Pair(source, target, part.origin, line, _unfit(entry, translation))
+    return parse_catalogue(path).pairs(part)
 
 
-def outline_of(path: Traversable) -> Outline:
-    catalogue = _parse(path)
-    fit = sum(not _unfit(entry, translation) for entry in catalogue for _, translation in _texts(entry, None))
-    return Outline(*_languages(path, catalogue.metadata), fit)
+def parse_catalogue(path: Traversable) -> Catalogue:
+    """Read a .po or .mo; raises NoCatalogueError for something else, CorpusError for one that is damaged."""
+    parsed = _parse(path)
+    singular = _singular_form(parsed.metadata.get("Plural-Forms", ""))
+    messages = (
+        Message(
+            max(getattr(entry, "linenum", number), 1),
+            in_one_line(text),
+            in_one_line(translation),
+            _unfit(entry, translation),
+        )
+        for number, entry in enumerate(parsed, start=1)
+        for text, translation in _texts(entry, singular)
+    )
+    return Catalogue(path, *_languages(path, parsed.metadata), tuple(messages))
+
+
+def is_compiled(name: str) -> bool:
+    """Whether it is a .mo, by the name of the file."""
+    return name.lower().removesuffix(".gz").endswith(".mo")
 
 
 def language_in_path(path: Traversable) -> str:
@@ -82,7 +140,7 @@ def _languages(path: Traversable, metadata: Mapping[str, str]) -> tuple[str, str
 def _parse(path: Traversable) -> Any:
     with open_file(path) as file:
         content = file.read(_LARGEST + 1)
-    compiled = path.name.lower().removesuffix(".gz").endswith(".mo")
+    compiled = is_compiled(path.name)
     try:
         if len(content) > _LARGEST:
             raise ValueError(f"it is larger than {_LARGEST >> 20} MiB")
@@ -120,25 +178,6 @@ def _text(content: bytes) -> str:
         if line.startswith(("msg", '"')) and not _CLOSED.fullmatch(line):
             raise ValueError(f"line {number} has no string between double quotes")
     return text
-
-
-def _direction(
-    path: Traversable, metadata: Mapping[str, str], languages: tuple[str, str] | None
-) -> Callable[[str, str], tuple[str, str]]:
-    """What puts a message and its translation in the order source, target."""
-    languages = required_languages(languages, path)
-    messages, translations = _languages(path, metadata)
-    if not translations:
-        raise CorpusError(f"{path} does not say its language: add a Language line to its header.")
-    source, target = map(language_of, languages)
-    if (language_of(messages), language_of(translations)) == (source, target):
-        return lambda message, translation: (message, translation)
-    if (language_of(translations), language_of(messages)) == (source, target):
-        return lambda message, translation: (translation, message)
-    raise CorpusError(
-        f"{path} translates {messages} into {translations}, but the model {languages[0]} into {languages[1]}: "
-        "give a catalogue of its languages."
-    )
 
 
 def _texts(entry: Any, singular: int | None) -> Iterator[tuple[str, str]]:

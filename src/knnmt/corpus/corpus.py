@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
-from pathlib import Path, PurePath
+from pathlib import Path
 
-from knnmt.corpus.archives import catalogues_in, holds_catalogues
+from knnmt.corpus.archives import Catalogues, holds_catalogues
 from knnmt.corpus.formats import PLAIN_TEXT, Format, format_of
 from knnmt.corpus.names import check_names
 from knnmt.corpus.pair import Pair, Part
@@ -68,6 +68,7 @@ class Corpus:
         self.origin = origin
         self.limit = limit
         self.force = force
+        self._catalogues = Catalogues(languages)
 
     @property
     def names(self) -> list[str]:
@@ -113,7 +114,7 @@ class Corpus:
         for name in names:
             if holds_catalogues(Path(name)):
                 _checked(name)
-                parts += self._catalogues(name, name_files)
+                parts += self._members(name, name_files)
                 continue
             files = [_checked(name)]
             format = format_of(files[0])
@@ -130,11 +131,11 @@ class Corpus:
             check_names(plain, self.languages)
         return parts
 
-    def _catalogues(self, name: str, name_files: bool) -> Iterator[tuple[Format, Part]]:
+    def _members(self, name: str, name_files: bool) -> Iterator[tuple[Format, Part]]:
         """Each catalogue in a directory or archive, which names the pairs' origin too."""
-        for member, file in catalogues_in(Path(name), self.languages):
-            origin = self.origin or (_printable(f"{name}/{member}") if name_files else "")
-            yield format_of(PurePath(member)), Part((file,), origin, self.languages, name)
+        for member in self._catalogues.inside(Path(name)):
+            origin = self.origin or (_printable(f"{name}/{member.name}") if name_files else "")
+            yield Format("catalogue", member.read), Part((member.file,), origin, self.languages, name)
 
 
 def _checked(name: str) -> Path:

@@ -2,6 +2,7 @@
 
 import unicodedata
 from hashlib import blake2b
+from typing import NamedTuple
 
 
 def normalise(text: str) -> str:
@@ -18,7 +19,22 @@ def text_hash(text: str) -> int:
 
 def pair_hash(source: str, target: str) -> int:
     """64 bits, unsigned, of the normalised pair."""
-    return _hash(f"{normalise(source)}\n{normalise(target)}")  # no normalised text holds a line end
+    return pair_hashes(source, target).pair
+
+
+class PairHashes(NamedTuple):
+    """Of a sentence, of its translation, and of both together."""
+
+    source: int
+    target: int
+    pair: int
+
+
+def pair_hashes(source: str, target: str) -> PairHashes:
+    """The three hashes of a pair, each text normalised once."""
+    source, target = normalise(source), normalise(target)
+    # no normalised text holds a line end
+    return PairHashes(_hash(source), _hash(target), _hash(f"{source}\n{target}"))
 
 
 def _hash(text: str) -> int:

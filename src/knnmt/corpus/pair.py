@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources.abc import Traversable
 
+from knnmt.corpus.normalise import PairHashes, pair_hashes
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Pair:
     """A sentence and its translation.
 
@@ -19,6 +22,11 @@ class Pair:
     origin: str
     line: int
     unfit: str = ""
+
+    @cached_property
+    def hashes(self) -> PairHashes:
+        """Of the normalised texts; computed once, because a build needs them to compare and again to store."""
+        return pair_hashes(self.source, self.target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,16 @@
 """One writer at a time: an advisory lock on a file in the store's directory."""
 
 import fcntl
+import logging
 import os
-import warnings
 from contextlib import suppress
 from pathlib import Path
 
 from knnmt.errors import StoreBusyError
 
 LOCK = "lock"
+
+_log = logging.getLogger(__name__)
 
 
 class DirectoryLock:
@@ -51,7 +53,7 @@ class DirectoryLock:
             busy = f"another process is writing to {self.path.parent}"
             if not self.wait:
                 raise StoreBusyError(f"{busy}; wait until it has finished") from None
-            warnings.warn(f"{busy}; waiting until it has finished.", stacklevel=6)
+            _log.warning("%s; waiting until it has finished.", busy)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
 
     def release(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from knnmt.corpus import Pair, pair_hash, text_hash
+from knnmt.corpus import Pair
 
 BATCH = 65_536  # sentences in a record batch: bounds the memory of writing and the work of opening
 
@@ -37,9 +37,9 @@ def block_of(pairs: Sequence[Pair]) -> pa.Table:
         [pair.target for pair in pairs],
         [pair.origin for pair in pairs],
         [pair.line for pair in pairs],
-        np.array([text_hash(pair.source) for pair in pairs], dtype=np.uint64),
-        np.array([text_hash(pair.target) for pair in pairs], dtype=np.uint64),
-        np.array([pair_hash(pair.source, pair.target) for pair in pairs], dtype=np.uint64),
+        np.array([pair.hashes.source for pair in pairs], dtype=np.uint64),
+        np.array([pair.hashes.target for pair in pairs], dtype=np.uint64),
+        np.array([pair.hashes.pair for pair in pairs], dtype=np.uint64),
     ]
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, _BLOCK_SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=_BLOCK_SCHEMA)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from knnmt.corpus import Corpus, Pair, normalise, pair_hash
+from knnmt.corpus import Corpus, Pair, normalise
 from knnmt.demo.twins import TwinFinder
 from knnmt.errors import CorpusError, DemoError
 
@@ -66,15 +66,14 @@ def _clean(pairs: Iterable[Pair]) -> tuple[list[Pair], dict[str, int]]:
     kept: dict[int, Pair] = {}
     counts = Counter({"with placeholders or markup": 0, "the same in both languages": 0, "repeated": 0})
     for pair in pairs:
-        key = pair_hash(pair.source, pair.target)
         if _CODE.search(pair.source) or _CODE.search(pair.target):
             counts["with placeholders or markup"] += 1
-        elif normalise(pair.source) == normalise(pair.target):
+        elif pair.hashes.source == pair.hashes.target:
             counts["the same in both languages"] += 1
-        elif key in kept:
+        elif pair.hashes.pair in kept:
             counts["repeated"] += 1
         else:
-            kept[key] = pair
+            kept[pair.hashes.pair] = pair
     return list(kept.values()), dict(counts)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from knnmt.errors import DemoError
+from knnmt.progress import progress_is_shown
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ def _download(wheels: list[Wheel], directory: Path, cache: Path) -> None:
     command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-deps"]
     command += ["--only-binary=:all:", "--ignore-requires-python", "--require-hashes"]
     command += ["--dest", str(directory), "--requirement", str(requirements)]
-    # pip's progress bar is for whoever watches
-    shown = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
+    # pip's own progress bar, for whoever watches
+    shown = sys.stderr if progress_is_shown() and sys.stderr.isatty() else subprocess.DEVNULL
     pip = subprocess.run(command, stdout=shown, stderr=subprocess.PIPE, text=True)
     if pip.returncode:
         if "No module named pip" in pip.stderr:

@@ -32,6 +32,7 @@ class Adaptive(Trained):
     """
 
     method = "adaptive"
+    network: nn.Sequential
 
     def __init__(self, k: int, scale: float, temperature: float, *, hidden: int = 32, seed: int = 0) -> None:
         super().__init__(Needs(k), scale)
@@ -69,7 +70,7 @@ class Adaptive(Trained):
         return cls(options["k"], options["scale"], options["temperature"], hidden=options["hidden"])
 
 
-def _meta_k(k: int, hidden: int) -> nn.Module:
+def _meta_k(k: int, hidden: int) -> nn.Sequential:
     first = nn.Linear(2 * k, hidden)
     nn.init.xavier_normal_(first.weight[:, :k], gain=0.01)
     nn.init.xavier_normal_(first.weight[:, k:], gain=0.1)

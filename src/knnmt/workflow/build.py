@@ -11,7 +11,7 @@ from typing import ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
-from knnmt.corpus import Corpus, Pair, pair_hash
+from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Plan, Segment, StagedSegment, Store, StoredSentences, StoreWriter
 from knnmt.datastore.files import check_name
 from knnmt.datastore.segment import problems
@@ -227,7 +227,7 @@ class _KnownPairs:
 
 
 def _hashes(pairs: Sequence[Pair]) -> NDArray[np.uint64]:
-    return np.array([pair_hash(pair.source, pair.target) for pair in pairs], dtype=np.uint64)
+    return np.array([pair.hashes.pair for pair in pairs], dtype=np.uint64)
 
 
 def _fill(
