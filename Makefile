@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-ESPRESSO := tests/data/espresso
+ESPRESSO := examples/espresso
 
 .PHONY: setup demo test test-portable docs bench bench-large clean
 

@@ -34,7 +34,7 @@ from knnmt.model import TranslationModel, make_runner
 from knnmt.progress import Meter
 
 workflow: Any = importlib.import_module("knnmt.workflow.build")  # the package has a function of that name
-TEXT = Path(__file__).parent.parent / "tests" / "data" / "espresso"
+TEXT = Path(__file__).parent.parent / "examples" / "espresso"
 WAYS = {
     "torch": ("torch", "auto"),
     "onnx float32": ("onnx", "float32"),

@@ -34,7 +34,7 @@ from knnmt.training import ClosedForm, Perturbation, Perturber, Recipe, collect_
 from knnmt.training.trainer import _Loop
 from knnmt.workflow.session import Session
 
-ESPRESSO = Path(__file__).parents[1] / "tests/data/espresso"
+ESPRESSO = Path(__file__).parents[1] / "examples/espresso"
 K = 8
 
 

@@ -30,7 +30,7 @@ SEED = 1
 LENGTH = 25  # positions of a sentence
 BLOCK = 4_000  # sentences written at a time
 K = 8
-TEXT = Path(__file__).parent.parent / "tests" / "data" / "espresso"
+TEXT = Path(__file__).parent.parent / "examples" / "espresso"
 BUNDLED = Path(__file__).parent.parent / "models" / "de-en-small"
 Block = tuple[Any, Any, Any, list[int], list[Pair]]  # keys, values, log p, lengths, pairs
 

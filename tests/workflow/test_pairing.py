@@ -14,7 +14,7 @@ from knnmt.workflow import build_with_report, evaluate, fit
 
 pytestmark = pytest.mark.usefixtures("pairing_is_checked")
 
-ESPRESSO = Path(__file__).parents[1] / "data" / "espresso"
+ESPRESSO = Path(__file__).parents[2] / "examples" / "espresso"
 Pairs = list[tuple[str, str]]
 Write = Callable[..., Path]
 
