@@ -29,7 +29,7 @@ QUIET_INTERVAL = 30.0  # seconds between lines where there is no terminal
 
 
 class Meter:
-    """Receives progress; this base class keeps it to itself."""
+    """Receives progress; this base class shows none of it."""
 
     def __init__(self) -> None:
         self.done = 0.0
@@ -41,7 +41,7 @@ class Meter:
         self.units += units
 
     def skip(self, steps: float) -> None:
-        """Steps that were done before; they say nothing of how long the rest takes."""
+        """Steps that were done before, which do not count for the time left."""
         self.done += steps
 
     def status(self, text: str) -> None:
@@ -134,7 +134,7 @@ def progress(title: str, total: float | None = None, unit: str = "items") -> Ite
 
     Args:
         title: what the work is
-        total: steps until it is done; None where nobody knows
+        total: steps until it is done; None if that is not known
         unit: what the rate counts
 
     Example:

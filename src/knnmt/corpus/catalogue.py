@@ -1,4 +1,4 @@
-"""Message catalogues of gettext, .po and .mo: what a program says, and the same in another language."""
+"""Message catalogues of gettext, .po and .mo: the texts of a program, each with its translation."""
 
 import gettext
 import re
@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import polib
 
+from knnmt.corpus.characters import LINE_ENDS, has_text, in_one_line
 from knnmt.corpus.languages import bare, is_language, language_of, required_languages
 from knnmt.corpus.lines import open_file
 from knnmt.corpus.pair import Pair, Part
-from knnmt.corpus.visible import has_text
-from knnmt.corpus.white_space import LINE_ENDS, in_one_line
 from knnmt.errors import CorpusError
 
 _MESSAGES_IN = "en"  # what msgid is written in, unless the header says otherwise
@@ -154,7 +153,7 @@ def _parse(path: Traversable) -> Any:
 
 
 def _checked(content: bytes) -> bytes:
-    """A .mo whose strings all lie in it, and apart: polib takes what it gets, however short or often."""
+    """A .mo whose strings all lie in it, and apart: polib checks neither."""
     if order := _BYTE_ORDERS.get(content[:4]):
         count, *tables = struct.unpack_from(f"{order}3I", content, 8)
         total = 0
@@ -167,7 +166,7 @@ def _checked(content: bytes) -> bytes:
 
 
 def _text(content: bytes) -> str:
-    """A .po whose strings are all closed: polib takes off the first and the last sign, whatever they are."""
+    """A .po whose strings are all closed: polib takes off the first and the last character, whatever they are."""
     charset = _CHARSET.search(content)
     text = content.decode(charset[1].decode() if charset and charset[1] != b"CHARSET" else "utf-8")
     text.encode()  # no half of a surrogate pair

@@ -9,12 +9,12 @@ from itertools import islice
 from pathlib import Path
 
 from knnmt.corpus.archives import Catalogues, holds_catalogues
+from knnmt.corpus.characters import has_text
 from knnmt.corpus.formats import PLAIN_TEXT, Format, format_of
 from knnmt.corpus.names import check_names
 from knnmt.corpus.pair import Pair, Part
 from knnmt.corpus.sample import Sample
 from knnmt.corpus.unreadable import refuse_extension
-from knnmt.corpus.visible import has_text
 from knnmt.errors import CorpusError
 
 

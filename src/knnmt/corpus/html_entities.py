@@ -1,4 +1,4 @@
-"""&ouml; and the other names of HTML, which XML does not know and many programs write into a TMX."""
+"""&ouml; and the other entities of HTML, which XML does not define and many programs write into a TMX."""
 
 import codecs
 import re
@@ -10,7 +10,7 @@ from lxml import etree
 
 _HEAD = 1 << 16  # bytes, among which the root element begins
 _OF_XML = {"lt", "gt", "amp", "quot", "apos"}
-_NAMELESS = re.compile(r"<!DOCTYPE\s+[^\s\[>]+(?=\s*[\[>])")  # says no DTD outside the file
+_NAMELESS = re.compile(r"<!DOCTYPE\s+[^\s\[>]+(?=\s*[\[>])")  # names no DTD outside the file
 _DTD = ' SYSTEM "tmx14.dtd"'
 
 
@@ -43,6 +43,6 @@ def _encoding(head: bytes) -> str:
 @cache
 def _definitions() -> str:
     texts = {name[:-1]: text for name, text in html5.items() if name.endswith(";")}
-    # escaped twice: the sign that &LT; stands for would begin a tag
-    signs = {name: "".join(f"&#38;#{ord(sign)};" for sign in text) for name, text in texts.items()}
-    return "".join(f'<!ENTITY {name} "{text}">' for name, text in signs.items() if name not in _OF_XML)
+    # escaped twice: the character that &LT; stands for would begin a tag
+    escaped = {name: "".join(f"&#38;#{ord(each)};" for each in text) for name, text in texts.items()}
+    return "".join(f'<!ENTITY {name} "{text}">' for name, text in escaped.items() if name not in _OF_XML)

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from knnmt.corpus.characters import has_text
 from knnmt.corpus.languages import nearest_language
 from knnmt.corpus.lines import read_lines
 from knnmt.corpus.pair import Pair, Part
-from knnmt.corpus.visible import has_text
 from knnmt.errors import CorpusError
 
 
@@ -25,16 +25,18 @@ def read_jsonl(part: Part) -> Iterator[Pair]:
 
 
 class _LineError(Exception):
-    """What is wrong with a line, to be told with its number and file."""
+    """What is wrong with a line; the reader adds its number and file."""
 
 
 def _parse(line: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
-        raise _LineError(f"is not valid JSON ({error.msg} at column {error.colno}): write one object a line") from error
+        raise _LineError(
+            f"is not valid JSON ({error.msg} at column {error.colno}): write one object per line"
+        ) from error
     except (ValueError, RecursionError) as error:  # a number of too many digits; brackets nested too deep
-        raise _LineError("is JSON that cannot be parsed: write one object of strings a line") from error
+        raise _LineError("is JSON that cannot be parsed: write one object of strings per line") from error
     if not isinstance(record, dict):
         raise _LineError('is no JSON object: write {"source": …, "target": …}')
     return record

@@ -46,7 +46,7 @@ def raw_lines(path: Traversable) -> Iterator[bytes]:
 
 @contextmanager
 def open_file(path: Traversable) -> Iterator[BinaryIO]:
-    """Its bytes, unpacked if it is a .gz; what cannot be read is told."""
+    """The bytes of a file, unpacked if it is a .gz; raises CorpusError if it cannot be read."""
     try:
         with path.open("rb") as file:
             if not path.name.lower().endswith(".gz"):
@@ -65,7 +65,7 @@ def open_file(path: Traversable) -> Iterator[BinaryIO]:
 
 
 def _ended_by_cr(file: BinaryIO, buffer: bytes, path: Traversable) -> Iterator[bytes]:
-    """Lines with the ends of an old Mac; where both kinds stand, the lines of two files would not match."""
+    """Lines that end at CR, as on an old Mac; where LF stands too, the lines of two files would not match."""
     number = 0
     while True:
         end = 0

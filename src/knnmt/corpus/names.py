@@ -1,4 +1,4 @@
-"""Whether plain text files stand in the order source, target, by the languages that their names say."""
+"""Whether plain text files are given in the order source, target, judged by the languages in their names."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ _Languages = tuple[str, str] | None
 
 
 def check_names(pairs: Sequence[tuple[str, str]], languages: _Languages) -> None:
-    """Raises CorpusError for a file of the other side's language, or of a third; names that say nothing are fine."""
+    """Raises CorpusError for a file of the other side's language, or of a third; names without a language are fine."""
     _check_shell_order([name for pair in pairs for name in pair], languages)
     for source, target in pairs:
         _check_pair(source, target, languages)
@@ -64,7 +64,7 @@ def _check_shell_order(names: Sequence[str], languages: _Languages) -> None:
 
 
 def _said(source: str, target: str, languages: _Languages) -> tuple[str, str]:
-    """The language that each name says, empty for none.
+    """The language in each name, empty for none.
 
     It is what the names differ in (train.de.tok, train.en.tok), or else what they have in common (a.de, b.de).
     """
@@ -88,7 +88,7 @@ def _extension(parts: list[str], languages: _Languages) -> str:
 
 
 def _apart(one: str, other: str, languages: _Languages) -> tuple[str, str] | None:
-    """Both sides, where a part that says the side is all that the names differ in."""
+    """Both sides, where the names differ only in the part that names the side."""
     first, second = _parts(one), _parts(other)
     different = [(a, b) for a, b in zip(first, second, strict=False) if a != b]
     if len(first) != len(second) or len(different) != 1:

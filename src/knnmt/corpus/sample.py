@@ -11,7 +11,7 @@ _SEED = 1  # the same corpus gives the same sample
 class Sample:
     """Keeps up to `RUNS` runs of the pairs that it is given (reservoir sampling of runs).
 
-    Runs, because lines that have slipped by one can only be told beside their neighbours.
+    Runs, because lines that have slipped by one are recognised only beside their neighbours.
     """
 
     def __init__(self) -> None:

@@ -8,12 +8,11 @@ from typing import Any, BinaryIO
 
 from lxml import etree
 
+from knnmt.corpus.characters import has_text, in_one_line
 from knnmt.corpus.html_entities import HtmlEntities, read_head
 from knnmt.corpus.languages import nearest_language, required_languages
 from knnmt.corpus.lines import open_file
 from knnmt.corpus.pair import Pair, Part
-from knnmt.corpus.visible import has_text
-from knnmt.corpus.white_space import in_one_line
 from knnmt.errors import CorpusError
 
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -61,7 +60,7 @@ def read_tmx(part: Part) -> Iterator[Pair]:
 
 
 def _units(file: BinaryIO) -> Iterator[dict[str, str]]:
-    """The texts of each unit by language; what was read is let go of, so a memory of any size fits."""
+    """The texts of each unit by language; units are freed once they are read, so a file of any size fits in memory."""
     # a memory may come from anyone: nothing outside of it is read, and libxml2 bounds what its entities expand to
     parser = etree.XMLPullParser(("end",), tag="{*}tu", resolve_entities="internal", no_network=True, load_dtd=True)
     parser.resolvers.add(HtmlEntities())
@@ -70,7 +69,7 @@ def _units(file: BinaryIO) -> Iterator[dict[str, str]]:
         try:
             parser.feed(chunk)
         except etree.XMLSyntaxError as caught:
-            error = caught  # told behind the units before it
+            error = caught  # raised after the units before it
         _check_entities(parser)
         for _, unit in parser.read_events():
             yield _texts(unit)
@@ -83,7 +82,7 @@ def _units(file: BinaryIO) -> Iterator[dict[str, str]]:
 
 
 def _check_entities(parser: Any) -> None:
-    """One that nothing defines is no error to libxml2 at once, which leaves it out of the text."""
+    """libxml2 leaves an entity that nothing defines out of the text and only logs it."""
     for entry in parser.feed_error_log:
         if entry.type in _UNDEFINED:
             raise _UndefinedError(f"{entry.message} at line {entry.line}")

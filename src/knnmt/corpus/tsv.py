@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from importlib.resources.abc import Traversable
 
+from knnmt.corpus.characters import has_text
 from knnmt.corpus.languages import nearest_language
 from knnmt.corpus.lines import raw_lines, read_lines
 from knnmt.corpus.pair import Pair, Part
-from knnmt.corpus.visible import has_text
 from knnmt.errors import CorpusError
 
 _MANY = 100  # lines with quotes around every cell: no text is like that
@@ -72,7 +72,7 @@ def _is_quoted(path: Traversable, languages: _Languages) -> bool:
             if b'"' not in raw:
                 bare = bare or (number > 1 and bool(raw.strip()))
                 continue
-            line = raw.decode("latin-1")  # whatever is in it: who reads it will tell
+            line = raw.decode("latin-1")  # never fails; the reader reports what is not UTF-8
             cells = _CELLS.findall(line) if _LINE.fullmatch(line) else []
             if not 2 <= len(cells) <= 3:
                 return False
@@ -81,7 +81,7 @@ def _is_quoted(path: Traversable, languages: _Languages) -> bool:
             evident = evident or (number == 1 and bool(_header(cells, languages)))
             bare = bare or not all(cell.startswith('"') for cell in cells if cell)
     except CorpusError:
-        pass  # also told by who reads so far
+        pass  # the reader reports it when it comes so far
     return evident or (lines >= _MANY and not bare)
 
 

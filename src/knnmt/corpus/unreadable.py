@@ -1,4 +1,4 @@
-"""What is no corpus that can be read: told by its extension or its first bytes, with what to do instead."""
+"""Files that are no corpus, recognised by extension or first bytes; the error says what to do instead."""
 
 import codecs
 from importlib.resources.abc import Traversable

@@ -13,7 +13,7 @@ from knnmt.errors import CorpusError, DemoError
 
 PARTS = ("train", "dev", "test")
 HELD_OUT = 900  # sentences, of which the first third is for the test
-_SHORTEST = 5  # words of a held-out sentence: BLEU says nothing of a button
+_SHORTEST = 5  # words of a held-out sentence: BLEU means little for the label of a button
 _FEWEST = 2000  # pairs, below which there is no memory to speak of
 
 # What programs fill in or interpret: %(name)s, %s, {name}, <b>, &nbsp;, links, `code`

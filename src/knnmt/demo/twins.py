@@ -24,7 +24,7 @@ class TwinFinder:
     def has_twin(self, index: int) -> bool:
         """Whether another text is nearly the same or holds nearly all of its words.
 
-        Numbers and signs do not count; a text without words has a twin.
+        Numbers and punctuation do not count; a text without words has a twin.
         """
         words = self.words[index]
         if not words:

@@ -47,7 +47,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Point:
-    """`label` is shown to whoever points at it."""
+    """`label` is shown while the mouse is on the point."""
 
     x: float
     y: float
