@@ -1,4 +1,4 @@
-"""How much to trust the neighbours: one file a method, one table, one place that mixes."""
+"""How much to trust the neighbours: one file per method, one table, and the formulas of the mixture."""
 
 from knnmt.combiner.adaptive import Adaptive
 from knnmt.combiner.base import Combiner, read_config
@@ -6,16 +6,16 @@ from knnmt.combiner.combination import Combination
 from knnmt.combiner.inputs import first_of_its_value
 from knnmt.combiner.mixture import log_p_knn, log_shares_of_both, mix_logits, mixture_log_p
 from knnmt.combiner.needs import Needs
-from knnmt.combiner.observation import NEVER, Observation, observe, observe_with
-from knnmt.combiner.registry import BASE, METHODS, Default, default_of, is_leaked, load_combiner
+from knnmt.combiner.observation import LOG_ZERO, Observation, observe
+from knnmt.combiner.registry import BASE, METHODS, Default, default_of, is_leaked, load_combiner, no_combiner
 from knnmt.combiner.robust import PARTS, PRESETS, Robust
 from knnmt.combiner.trained import Trained
 from knnmt.combiner.vanilla import Vanilla
 
 __all__ = [
     "BASE",
+    "LOG_ZERO",
     "METHODS",
-    "NEVER",
     "PARTS",
     "PRESETS",
     "Adaptive",
@@ -35,7 +35,7 @@ __all__ = [
     "log_shares_of_both",
     "mix_logits",
     "mixture_log_p",
+    "no_combiner",
     "observe",
-    "observe_with",
     "read_config",
 ]

@@ -103,3 +103,11 @@ def load_combiner(store: Store, name: str) -> Combiner | None:
     if fitted_to != store.model.fingerprint:
         raise MethodError(f"The combiner {name} was fitted to another model than the store {store.path}; fit it again.")
     return combiner
+
+
+def no_combiner(store: Store, default: Default) -> str:
+    """Why there is no combiner to use, and what to do."""
+    if store.latest().combiners.keys() > store.combiners.keys():
+        return f"{store.path} was opened before something was fitted for it; open it again, with store.latest()."
+    why = default.why[:1].upper() + default.why[1:]
+    return f"{why} (store {store.path}); run `{command('fit', store.path, 'DEV')}` first."

@@ -10,7 +10,7 @@ from torch.nn.functional import softplus
 from knnmt.combiner.combination import Combination, behind_nearest, log_shares
 from knnmt.combiner.inputs import log_p_inputs, retrieval_inputs
 from knnmt.combiner.needs import Needs
-from knnmt.combiner.observation import NEVER, Observation
+from knnmt.combiner.observation import LOG_ZERO, Observation
 from knnmt.combiner.trained import Trained, seeded
 from knnmt.errors import MethodError
 
@@ -73,7 +73,7 @@ class Robust(Trained):
         scores = c - behind_nearest(seen) / self.scale * inverse[:, None]
         return Combination(
             log_weights=log_shares(scores, exists),
-            log_odds=(s_knn - s_nmt).where(exists[:, 0], NEVER),
+            log_odds=(s_knn - s_nmt).where(exists[:, 0], LOG_ZERO),
             temperature=self.scale / inverse.clamp_min(_SMALLEST),
             c=c,
         )

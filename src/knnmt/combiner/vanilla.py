@@ -7,7 +7,7 @@ import torch
 from knnmt.combiner.base import Combiner
 from knnmt.combiner.combination import Combination, behind_nearest, log_shares
 from knnmt.combiner.needs import Needs
-from knnmt.combiner.observation import NEVER, Observation
+from knnmt.combiner.observation import LOG_ZERO, Observation
 from knnmt.errors import MethodError
 
 
@@ -24,10 +24,10 @@ class Vanilla(Combiner):
 
     def combine(self, observation: Observation) -> Combination:
         exists = observation.exists
-        log_odds = torch.full_like(observation.distances[:, 0], self.lam).logit().clamp(NEVER, -NEVER)
+        log_odds = torch.full_like(observation.distances[:, 0], self.lam).logit().clamp(LOG_ZERO, -LOG_ZERO)
         return Combination(
             log_weights=log_shares(behind_nearest(observation) / -self.temperature, exists),
-            log_odds=log_odds.where(exists[:, 0], NEVER),  # without any neighbour the model's own distribution stays
+            log_odds=log_odds.where(exists[:, 0], LOG_ZERO),  # without any neighbour the model's own distribution stays
             temperature=torch.full_like(observation.distances[:, 0], self.temperature),
             c=torch.zeros_like(observation.distances),
         )

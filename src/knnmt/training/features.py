@@ -8,7 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from knnmt.combiner import Combination, Combiner, Observation, mixture_log_p
+from knnmt.combiner import Combiner, Observation
+from knnmt.memory import Mixture
 
 _ROWS = 65_536  # rows a combiner judges at once
 
@@ -44,7 +45,7 @@ class Features:
 
     @property
     def base_nll(self) -> float:
-        """Of the model alone: nats a target token, end of sentence included."""
+        """Of the model alone: nats per target token, end of sentence included."""
         return float(-self.log_p.double().mean())
 
     def gold_in_k(self, k: int) -> float:
@@ -60,23 +61,24 @@ class Features:
 
     def skipping(self, above: float) -> "Features":
         """As if nothing had been found where the model gives its likeliest token more than this."""
-        sure = self.observation.log_p_top[:, :1].exp() > above
-        distances = self.observation.distances.masked_fill(sure, torch.inf)
-        return replace(self, observation=replace(self.observation, distances=distances))
+        seen = self.observation
+        sure = seen.log_p_top[:, :1].exp() > above
+        past = None if seen.matching_past is None else seen.matching_past.masked_fill(sure, 0)
+        nothing = replace(seen, distances=seen.distances.masked_fill(sure, torch.inf), matching_past=past)
+        return replace(self, observation=nothing)
 
     @torch.inference_mode()
     def judge(self, combiner: Combiner) -> tuple[float, float]:
         """NLL of the mixture and mean λ."""
         nll = lam = 0.0
-        for rows, seen, answer in self.combined(combiner):
-            log_p = mixture_log_p(answer, seen.values, self.tokens[rows], self.log_p[rows])
-            nll -= float(log_p.double().sum())
-            lam += float(answer.lam.double().sum())
+        for rows, mixture in self.mixtures(combiner):
+            nll -= float(mixture.log_p(self.tokens[rows], self.log_p[rows]).double().sum())
+            lam += float(mixture.combination.lam.double().sum())
         return nll / len(self), lam / len(self)
 
-    def combined(self, combiner: Combiner) -> Iterator[tuple[slice, Observation, Combination]]:
-        """What a combiner answers, some rows at a time."""
+    def mixtures(self, combiner: Combiner) -> Iterator[tuple[slice, Mixture]]:
+        """What a combiner makes of the features, some rows at a time."""
         for start in range(0, len(self), _ROWS):
             rows = slice(start, start + _ROWS)
             seen = self.observation.take(rows, combiner.needs)
-            yield rows, seen, combiner.combine(seen)
+            yield rows, Mixture(seen, combiner.combine(seen))

@@ -192,8 +192,8 @@ def _neighbours(store: Store, k: int | None, method: str) -> list[int]:
 
 def _collect(session: Session, needs: Needs, sentences: int, seed: int, exact: bool) -> Features:
     if session.summary is not None:
-        return collect_features(session.model, session.searcher, session.pairs, needs, keep_queries=exact)
-    return collect_stored(session.model, session.searcher, sentences, needs, seed=seed, keep_queries=exact)
+        return collect_features(session.engine, session.searcher, session.pairs, needs, keep_queries=exact)
+    return collect_stored(session.engine, session.searcher, sentences, needs, seed=seed, keep_queries=exact)
 
 
 def _previous(store: Store, name: str) -> Combiner | None:
@@ -206,8 +206,7 @@ def _previous(store: Store, name: str) -> Combiner | None:
 
 def _judged(previous: Combiner, features: Features, collect: Callable[[Needs], Features]) -> float:
     """NLL on the same dev pairs, with features of its own where it looks at more than they have."""
-    columns = features.observation
-    if previous.k > columns.distances.shape[1] or previous.needs.top > columns.log_p_top.shape[1]:
+    if not features.observation.is_enough_for(previous.needs):
         features = collect(previous.needs)
     return features.judge(previous)[0]
 

@@ -115,5 +115,5 @@ def _number(temperature: str | float) -> float:
 def _noise(session: Session, features: Features, recipe: Recipe) -> Noise:
     rng = np.random.default_rng([recipe.seed, 1])  # beside the trainer's own streams
     if recipe.exact_perturbation:
-        return ReadBack(recipe.sigma, rng, features, session.store, session.model)
+        return ReadBack(recipe.sigma, rng, features, session.store, session.engine)
     return ClosedForm(recipe.sigma, features.dim, rng)

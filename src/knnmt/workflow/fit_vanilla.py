@@ -34,9 +34,9 @@ def _decode(session: Session, points: list[Point], sentences: int, settings: Set
     settings = replace(settings or Settings(), split=False)
     scored = []
     for point in points:
-        translator = Translator(
+        translator = Translator.open(
             session.store, point.combiner(), settings=settings, model=session.model, searcher=session.searcher
         )
-        bleu = corpus_bleu(translator.translate(sources), references, session.model.codec.target_lang)
+        bleu = corpus_bleu(list(translator.translate(sources)), references, session.model.codec.target_lang)
         scored.append((point, bleu))
     return scored

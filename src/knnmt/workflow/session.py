@@ -1,4 +1,4 @@
-"""What fitting and evaluating share: an open store, its model, its searcher and a set of pairs."""
+"""What fitting and evaluating share: an open store, the engine of its model, its searcher and a set of pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from knnmt.binding import check_binding, load_model
 from knnmt.corpus import Corpus, CorpusSummary, Pair, text_hash
 from knnmt.datastore import Store
-from knnmt.decoding import Settings, check_binding, load_model
+from knnmt.decoding import Settings
 from knnmt.decoding.settings import GENERATE
-from knnmt.model import TranslationModel, make_runner
+from knnmt.model import Engine, Purpose, TranslationModel, choose_engine
 from knnmt.search import Searcher
 from knnmt.workflow.pairing import check_pairing
 
@@ -20,7 +21,7 @@ class Session:
     """A store in use with some pairs that are not in it; none where the store's own are used."""
 
     store: Store
-    model: TranslationModel
+    engine: Engine
     searcher: Searcher
     pairs: list[Pair]
     summary: CorpusSummary | None
@@ -47,16 +48,20 @@ class Session:
         else:
             model = load_model(store, device, model)
         settings = settings or Settings()
-        engine = "torch" if settings.engine == GENERATE else settings.engine
-        model = model.run_by(make_runner(model, engine, settings.precision, "passes", store.model.precision))
+        name = "torch" if settings.engine == GENERATE else settings.engine
+        engine = choose_engine(model, name, settings.precision, Purpose.TARGETS, store.model.precision)
         searcher = Searcher(store, settings.in_memory)
         if not corpus:
-            return cls(store, model, searcher, [], None)
+            return cls(store, engine, searcher, [], None)
         read = Corpus(corpus, languages=model.codec.languages, limit=limit, force=force)
         summary = read.scan()
         if not force:
-            check_pairing(model, summary.samples)
-        return cls(store, model, searcher, list(read), summary)
+            check_pairing(engine, summary.samples)
+        return cls(store, engine, searcher, list(read), summary)
+
+    @property
+    def model(self) -> TranslationModel:
+        return self.engine.model
 
     def in_store(self) -> list[bool]:
         """For each pair, whether its source, normalised, is among the store's."""
