@@ -198,9 +198,9 @@ def _ctranslate2(directory: str, threads: int) -> Callable[[list[str]], int]:
 
 def _knnmt(name: str, options: argparse.Namespace, parts: Times) -> Callable[[list[str]], int]:
     import faiss
+    from knnmt.decoding.engines import Engine
 
     import knnmt
-    from knnmt.decoding.engines import Engine
 
     knnmt.tune_allocator()
     faiss.omp_set_num_threads(options.threads)

@@ -1,6 +1,6 @@
 """The memory inside your own `generate`, with any of its options.
 
-    python examples/attach_to_generate.py [STORE]
+python examples/attach_to_generate.py [STORE]
 """
 
 import sys

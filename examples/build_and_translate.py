@@ -1,6 +1,6 @@
 """Build a store from a translation memory, fit the paper's method to it, and translate.
 
-    python examples/build_and_translate.py [STORE]
+python examples/build_and_translate.py [STORE]
 """
 
 import sys

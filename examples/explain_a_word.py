@@ -1,6 +1,6 @@
 """Why does the translation say this word? Which sentences of the memory voted for it?
 
-    python examples/explain_a_word.py [STORE]
+python examples/explain_a_word.py [STORE]
 """
 
 import sys

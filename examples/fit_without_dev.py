@@ -1,6 +1,6 @@
 """Fit a method without dev pairs: the memory trains it, each sentence searched as if it were not there.
 
-    python examples/fit_without_dev.py [STORE]
+python examples/fit_without_dev.py [STORE]
 """
 
 import sys

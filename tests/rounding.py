@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from knnmt.model.onnx import runner
+from knnmt.model.onnx import sessions
 
 _noise = torch.Generator()
 
@@ -24,7 +24,7 @@ def restart(test: str) -> None:
 
 def add_noise(size: float) -> None:
     """From now on, to everything in single precision; what is exported stays as it is."""
-    linear, run = functional.linear, runner.Graph.run
+    linear, run = functional.linear, sessions.Graph.run
 
     def jitter(tensor: Tensor) -> Tensor:
         return tensor.mul(torch.randn(tensor.shape, generator=_noise).mul_(size).add_(1))
@@ -34,10 +34,10 @@ def add_noise(size: float) -> None:
         exact = result.dtype != torch.float32 or torch.jit.is_tracing() or torch.onnx.is_in_onnx_export()  # type: ignore[attr-defined,no-untyped-call]
         return result if exact else jitter(result)
 
-    def noisy_run(self: runner.Graph, inputs: dict[str, Tensor], outputs: dict[str, Tensor]) -> None:
+    def noisy_run(self: sessions.Graph, inputs: dict[str, Tensor], outputs: dict[str, Tensor]) -> None:
         run(self, inputs, outputs)
         for tensor in outputs.values():
             tensor.copy_(jitter(tensor))
 
     functional.linear = noisy_linear  # type: ignore[assignment]
-    runner.Graph.run = noisy_run  # type: ignore[method-assign]
+    sessions.Graph.run = noisy_run  # type: ignore[method-assign]

@@ -14,11 +14,11 @@ from families import LANGUAGES
 from sentences import SENTENCES
 from torch import Tensor
 
+from knnmt.binding import record_of
 from knnmt.combiner import Observation
 from knnmt.corpus import Pair
 from knnmt.datastore import Store, StoreWriter
-from knnmt.decoding import record_of
-from knnmt.model import TranslationModel
+from knnmt.model import TorchEngine, TranslationModel
 from knnmt.training import trainer
 from knnmt.workflow import FitReport, fit
 
@@ -38,14 +38,15 @@ def make_store(
     """A store of the sentences, one after the other, without the workflow that tests of it compare with."""
     sources = model.codec.encode_sources([source for source, _ in sentences])
     targets = model.codec.encode_targets([target for _, target in sentences])
-    states = model.teacher_forced(sources, targets)
+    engine = TorchEngine(model)
+    states = engine.teacher_forced(sources, targets)
     pairs = [Pair(source, target, "families", i + 1) for i, (source, target) in enumerate(sentences)]
-    with StoreWriter(path, record_of(model)) as writer:
+    with StoreWriter(path, record_of(engine)) as writer:
         staged = writer.stage("test")
         staged.append(
             states.keys.numpy(),
             states.tokens.numpy(),
-            model.log_p(states).numpy(),
+            engine.log_p(states).numpy(),
             np.array([len(target) for target in targets]),
             pairs,
             {},
@@ -54,11 +55,16 @@ def make_store(
 
 
 def observed(
-    distances: Tensor, values: Tensor, log_confidence: Tensor, log_p_values: Tensor, log_p_top: Tensor
+    distances: Tensor,
+    values: Tensor,
+    log_confidence: Tensor,
+    log_p_values: Tensor,
+    log_p_top: Tensor,
+    matching_past: Tensor | None = None,
 ) -> Observation:
     """An observation whose neighbours are numbered through."""
     ids = torch.arange(values.numel()).view_as(values)
-    return Observation(distances, values, log_confidence, log_p_values, ids, log_p_top)
+    return Observation(distances, values, log_confidence, log_p_values, ids, log_p_top, matching_past)
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, updates: int) -> None:

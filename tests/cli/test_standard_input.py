@@ -15,7 +15,7 @@ import pytest
 from sentences import SENTENCES
 
 from knnmt.cli import standard_input
-from knnmt.cli.standard_input import read_blocks
+from knnmt.cli.standard_input import read_lines
 from knnmt.errors import CorpusError
 
 Run = Callable[..., Any]
@@ -26,101 +26,108 @@ PATIENCE = 60  # seconds that a test waits for what must come
 
 
 class Pipe:
-    """Standard input that a test writes to, and the blocks that are read from it."""
+    """Standard input that a test writes to, and what is read from it: lines, None at a pause, and what is wrong."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         reading, self.writing = os.pipe()
         self.file = os.fdopen(reading, "rb", buffering=0)
         monkeypatch.setattr(sys, "stdin", self.file)
-        self.blocks: Queue[list[str] | str | None] = Queue()
-        self.reader = threading.Thread(target=self._read, args=(count,))
+        self.found: Queue[str | CorpusError | None] = Queue()
+        self.reader = threading.Thread(target=self._read)
         self.reader.start()
 
-    def _read(self, count: int) -> None:
+    def _read(self) -> None:
         try:
-            for block in read_blocks(count):
-                self.blocks.put(block)
+            for line in read_lines():
+                self.found.put(line)
         except CorpusError as error:
-            self.blocks.put(str(error))
-        self.blocks.put(None)
+            self.found.put(error)
 
     def write(self, content: bytes) -> None:
         os.write(self.writing, content)
 
-    def next(self) -> list[str] | str | None:
-        return self.blocks.get(timeout=PATIENCE)
+    def next(self) -> str | CorpusError | None:
+        return self.found.get(timeout=PATIENCE)
 
-    def end(self) -> list[list[str] | str | None]:
+    def line(self) -> str | CorpusError:
+        """The next that is not a pause."""
+        while (found := self.next()) is None:
+            pass
+        return found
+
+    def end(self) -> list[str | CorpusError]:
+        """What is left, without pauses."""
         os.close(self.writing)
         self.reader.join(PATIENCE)
         self.file.close()
-        return list(iter(self.blocks.get, None))
+        left = [self.found.get() for _ in range(self.found.qsize())]
+        return [each for each in left if each is not None]
 
 
 @pytest.fixture
-def pipe(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pipe]:
-    return lambda count=4: Pipe(monkeypatch, count)
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Pipe]:
+    return lambda: Pipe(monkeypatch)
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[bytes, int], list[list[str] | str]]:
-    """The blocks of a file, which never makes one wait, and what is complained of; the same of what is no file."""
+def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[bytes], list[str | None]]:
+    """The lines of a file, which never makes one wait, and what is complained of; the same of what is no file."""
 
-    def of(source: io.TextIOWrapper, count: int) -> list[list[str] | str]:
-        found: list[list[str] | str] = []
+    def of(source: io.TextIOWrapper) -> list[str | None]:
+        found: list[str | None] = []
         monkeypatch.setattr(sys, "stdin", source)
         with source:
             try:
-                found.extend(read_blocks(count))  # keeps what came before an error
+                found.extend(read_lines())  # keeps what came before an error
             except CorpusError as error:
                 found.append(str(error))
         return found
 
-    def read(content: bytes, count: int) -> list[list[str] | str]:
+    def read(content: bytes) -> list[str | None]:
         (tmp_path / "input").write_bytes(content)
-        found = of((tmp_path / "input").open(), count)
-        assert of(io.TextIOWrapper(io.BytesIO(content)), count) == found
+        found = of((tmp_path / "input").open())
+        assert of(io.TextIOWrapper(io.BytesIO(content))) == found
         return found
 
     return read
 
 
-def test_a_line_is_answered_before_the_next_is_written(pipe: Callable[..., Pipe]) -> None:
+def test_a_pause_is_told_before_the_next_line_is_written(pipe: Callable[[], Pipe]) -> None:
     source = pipe()
     for line in ("eins", "zwei", "", "drei"):
         source.write(f"{line}\n".encode())
-        assert source.next() == [line]
+        assert source.line() == line
+        assert source.next() is None
     assert source.end() == []
 
 
-def test_a_line_that_comes_in_parts(pipe: Callable[..., Pipe]) -> None:
+def test_a_line_that_comes_in_parts(pipe: Callable[[], Pipe]) -> None:
     source = pipe()
     content = "eins\nzwölf\r\nfünf".encode()
     cut = content.index("ö".encode()) + 1  # in the middle of a character
     source.write(content[:cut])
-    assert source.next() == ["eins"]
+    assert (source.line(), source.next()) == ("eins", None)
     source.write(content[cut:])
-    assert source.next() == ["zwölf"]
-    assert source.end() == [["fünf"]], "no end of line at the end"
+    assert (source.line(), source.next()) == ("zwölf", None)
+    assert source.end() == ["fünf"], "no end of line at the end"
 
 
-def test_a_pipe_that_drips_is_answered_too(pipe: Callable[..., Pipe], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_that_drips_has_pauses_too(pipe: Callable[[], Pipe], monkeypatch: pytest.MonkeyPatch) -> None:
     """Something comes before every pause is over."""
     monkeypatch.setattr(standard_input, "_PAUSE", PATIENCE)
     monkeypatch.setattr(standard_input, "_LONGEST_WAIT", 0.01)
-    source = pipe(10_000)
-    while source.blocks.empty():
+    source = pipe()
+    found: list[object] = []
+    while not (found and found[-1] is None):
         source.write(b"eins\n")
         time.sleep(0.001)
-    assert source.next()
+        found += [source.next() for _ in range(source.found.qsize())]
     source.end()
 
 
-def test_a_file_gives_whole_blocks(read: Callable[..., list[Any]]) -> None:
+def test_a_file_has_no_pauses(read: Callable[[bytes], list[str | None]]) -> None:
     lines = [f"Zeile {number} {'x' * (number % 300)}" for number in range(2000)]  # several reads
-    blocks = read("".join(f"{line}\n" for line in lines).encode(), 512)
-    assert [len(block) for block in blocks] == [512, 512, 512, 464]
-    assert [line for block in blocks for line in block] == lines
+    assert read("".join(f"{line}\n" for line in lines).encode()) == lines
 
 
 @pytest.mark.parametrize(
@@ -137,39 +144,40 @@ def test_a_file_gives_whole_blocks(read: Callable[..., list[Any]]) -> None:
         ("a\u2028b\x85c\x0cd\n".encode(), ["a\u2028b\x85c\x0cd"]),
     ],
 )
-def test_what_is_a_line(content: bytes, expected: list[str], read: Callable[..., list[Any]]) -> None:
-    assert [line for block in read(content, 3) for line in block] == expected
+def test_what_is_a_line(content: bytes, expected: list[str], read: Callable[[bytes], list[str | None]]) -> None:
+    assert read(content) == expected
 
 
-def test_what_is_no_text_ends_it_with_its_number(read: Callable[..., list[Any]]) -> None:
+def test_what_is_no_text_ends_it_with_its_number(read: Callable[[bytes], list[str | None]]) -> None:
     for content in (b"a\nb\nc\nd\nf\xfcnf\ne\n", b"a\nb\nc\nd\nf\xfcnf"):
-        *blocks, complaint = read(content, 3)
-        assert blocks == [["a", "b", "c"], ["d"]]
-        assert complaint.startswith("Line 5 of standard input is not valid UTF-8")
+        *lines, pause, complaint = read(content)
+        assert lines == ["a", "b", "c", "d"]
+        assert pause is None, "so that they are answered first"
+        assert str(complaint).startswith("Line 5 of standard input is not valid UTF-8")
 
 
 def test_a_line_without_end(
-    read: Callable[..., list[Any]], pipe: Callable[..., Pipe], monkeypatch: pytest.MonkeyPatch
+    read: Callable[[bytes], list[str | None]], pipe: Callable[[], Pipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(standard_input, "LONGEST_LINE", 1000)
-    assert read(b"x" * 1000 + b"\n", 3) == [["x" * 1000]]
+    assert read(b"x" * 1000 + b"\n") == ["x" * 1000]
     for content in (b"a\n" + b"x" * 1001, b"a\n" + b"x" * 1001 + b"\nb\n"):
-        block, complaint = read(content, 3)
-        assert block == ["a"]
-        assert complaint.startswith("Line 2 of standard input is longer than")
+        line, pause, complaint = read(content)
+        assert (line, pause) == ("a", None)
+        assert str(complaint).startswith("Line 2 of standard input is longer than")
     endless = pipe()
     endless.write(b"x" * 1001)
-    assert str(endless.next()).startswith("Line 1 of standard input is longer"), "its end is not waited for"
+    assert str(endless.line()).startswith("Line 1 of standard input is longer"), "its end is not waited for"
     endless.end()
 
 
 def test_no_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    assert list(read_blocks(4)) == []
+    assert list(read_lines()) == []
     descriptor = os.open(tmp_path, os.O_RDONLY)
     monkeypatch.setattr(sys, "stdin", _Opened(descriptor))
     with pytest.raises(CorpusError, match=r"^Standard input cannot be read"):
-        list(read_blocks(4))
+        list(read_lines())
     os.close(descriptor)
 
 

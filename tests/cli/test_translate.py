@@ -23,7 +23,7 @@ NEIGHBOUR = {"token", "distance", "confidence", "weight", "c", "source", "target
 
 @pytest.fixture
 def translator(world: Path) -> Translator:
-    return Translator("store", settings=Settings(beam=2, max_length=12), device="cpu")
+    return Translator.open("store", settings=Settings(beam=2, max_length=12), device="cpu")
 
 
 def test_one_line_out_for_each_line_in(run: Run, translator: Translator) -> None:
@@ -41,13 +41,13 @@ def test_one_line_out_for_each_line_in(run: Run, translator: Translator) -> None
 def test_order_is_kept_over_several_reads(run: Run, translator: Translator) -> None:
     """More lines than are read at once, short and long by turns."""
     lines = [ONE, "Kaffee", THREE, "", "Tee"] * 4
-    expected = {line: translator.translate([line])[0] for line in set(lines)}
+    expected = {line: next(translator.translate([line])) for line in set(lines)}
     result = run("translate", "store", *QUICK, "--batch-size", "1", stdin="".join(f"{line}\n" for line in lines))
     assert result.out.split("\n") == [*(expected[line] for line in lines), ""]
 
 
 def test_no_split(run: Run, world: Path) -> None:
-    whole = Translator("store", settings=Settings(beam=2, max_length=12, split=False), device="cpu")
+    whole = Translator.open("store", settings=Settings(beam=2, max_length=12, split=False), device="cpu")
     result = run("translate", "store", *QUICK, "--no-split", stdin=TEXT)
     assert result.out.split("\n") == [*whole.translate(LINES), ""]
     assert "split:no" in result.err
@@ -75,7 +75,7 @@ def test_json_explains_every_token(run: Run, translator: Translator) -> None:
     assert result.code == 0, result.err
     values = [json.loads(line, parse_constant=lambda name: pytest.fail(name)) for line in result.out.splitlines()]
     assert [value["source"] for value in values] == LINES
-    assert [value["translation"] for value in values] == translator.translate(LINES)
+    assert [value["translation"] for value in values] == list(translator.translate(LINES))
     assert values[1]["tokens"] == values[3]["tokens"] == []
     tokens = values[0]["tokens"] + values[2]["tokens"]
     assert tokens

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from worlds import observed
 
-from knnmt.combiner import NEVER, Observation, first_of_its_value
+from knnmt.combiner import LOG_ZERO, Observation, first_of_its_value
 from knnmt.combiner.inputs import distinct_counts, log_p_inputs, retrieval_inputs, scaled_distances
 
 ROWS, K, TOP = 40, 8, 3
@@ -59,7 +59,7 @@ def test_distances_are_divided_once_and_missing_ones_are_as_far_as_the_farthest(
 def test_log_p_inputs_are_bounded_and_silent_where_nothing_was_found() -> None:
     seen = world()
     for name in ("log_p_top", "log_confidence", "log_p_values"):
-        getattr(seen, name)[::2, 0] = NEVER
+        getattr(seen, name)[::2, 0] = LOG_ZERO
     given = (seen.log_p_top, seen.log_confidence, seen.log_p_values)
     for name, column, inputs in zip(("top", "confidence", "own"), given, log_p_inputs(seen), strict=True):
         expected = np.maximum(column.numpy(), -100.0)

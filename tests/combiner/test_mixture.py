@@ -5,8 +5,9 @@ import pytest
 import torch
 from tolerances import SHARE, SINGLE
 
-from knnmt.combiner import NEVER, Combination, log_p_knn, log_shares_of_both, mix_logits, mixture_log_p, observe
+from knnmt.combiner import LOG_ZERO, Combination, log_p_knn, log_shares_of_both, mix_logits, mixture_log_p, observe
 from knnmt.methods import Vanilla
+from knnmt.model import Logits
 from knnmt.search import Neighbours
 
 ROWS, K, VOCABULARY = 7, 6, 23
@@ -27,7 +28,10 @@ def dense(logits: np.ndarray, values: np.ndarray, weights: np.ndarray, lam: np.n
 
 def answer(weights: torch.Tensor, lam: torch.Tensor) -> Combination:
     return Combination(
-        weights.log().clamp_min(NEVER), lam.logit().clamp_min(NEVER), torch.ones_like(lam), torch.zeros_like(weights)
+        weights.log().clamp_min(LOG_ZERO),
+        lam.logit().clamp_min(LOG_ZERO),
+        torch.ones_like(lam),
+        torch.zeros_like(weights),
     )
 
 
@@ -111,7 +115,7 @@ def test_vanilla_agrees_with_the_equation() -> None:
     distances[4] += 1e6  # far away: exp would underflow
     values = rng.integers(0, VOCABULARY, (ROWS, K))
     logits = torch.randn(ROWS, VOCABULARY, generator=torch.Generator().manual_seed(0))
-    seen = observe(neighbours(distances, values), logits, logits.logsumexp(1), top=4)
+    seen = observe(neighbours(distances, values), Logits(logits), top=4)
     answer = Vanilla(K, 0.6, 120.0).combine(seen)
     shifted = distances.astype(np.float32).astype(np.float64)
     expected = np.exp(-(shifted - shifted.min(1, keepdims=True)) / 120)
@@ -126,7 +130,7 @@ def test_missing_neighbours_have_no_say() -> None:
     distances = np.array([[1.0, 2.0, np.inf], [np.inf, np.inf, np.inf]])
     values = np.array([[4, 5, 0], [0, 0, 0]])
     logits = torch.randn(2, VOCABULARY, generator=torch.Generator().manual_seed(1))
-    seen = observe(neighbours(distances, values), logits, logits.logsumexp(1))
+    seen = observe(neighbours(distances, values), Logits(logits))
     answer = Vanilla(3, 0.5, 1.0).combine(seen)
     assert answer.weights[0, 2] == 0
     assert answer.weights[0].sum().item() == pytest.approx(1, abs=SHARE)
@@ -141,7 +145,7 @@ def test_missing_neighbours_have_no_say() -> None:
 def test_a_missing_neighbours_value_does_not_hide_a_real_one() -> None:
     """Token 0 fills up rows, and is a real token too (Marian's end of sentence)."""
     logits = torch.zeros(1, VOCABULARY)
-    seen = observe(neighbours(np.array([[1.0, np.inf]]), np.array([[0, 0]])), logits, logits.logsumexp(1))
+    seen = observe(neighbours(np.array([[1.0, np.inf]]), np.array([[0, 0]])), Logits(logits))
     mix_logits(logits, torch.full((1,), np.log(VOCABULARY)), seen.values, Vanilla(2, 0.5, 1.0).combine(seen))
     assert logits.softmax(1)[0, 0].item() == pytest.approx(0.5 + 0.5 / VOCABULARY, abs=SHARE)
 
@@ -165,7 +169,7 @@ def test_the_mixture_sums_to_one_however_it_is_computed(
 
 def test_log_shares_are_finite_at_both_ends() -> None:
     """A vote that were all the neighbours' would make a loss of infinity where they are wrong."""
-    log_odds = torch.tensor([NEVER, -50.0, -3.0, 0.0, 3.0, 13.0, 50.0, -NEVER])
+    log_odds = torch.tensor([LOG_ZERO, -50.0, -3.0, 0.0, 3.0, 13.0, 50.0, -LOG_ZERO])
     log_lam, log_rest = log_shares_of_both(Combination(log_odds[:, None], log_odds, log_odds, log_odds[:, None]))
     assert torch.isfinite(log_lam).all()
     assert torch.isfinite(log_rest).all()
@@ -185,9 +189,9 @@ def test_no_log_p_is_minus_infinity() -> None:
         np.array([[2, 1], [1, 0]], np.int32),
         np.array([[-np.inf, -2], [-3e38, 0]], np.float32),
     )
-    seen = observe(found, logits, logits.logsumexp(1), top=3)
+    seen = observe(found, Logits(logits), top=3)
     for column in (seen.log_confidence, seen.log_p_values, seen.log_p_top):
         assert torch.isfinite(column).all()
-        assert column.min() == NEVER
+        assert column.min() == LOG_ZERO
     assert seen.log_confidence[0, 1] == -2
     assert seen.log_p_top[0, 0] == 0

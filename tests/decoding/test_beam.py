@@ -12,14 +12,13 @@ from tolerances import LOG_P, SHARE
 from worlds import load, make_store
 
 from knnmt.combiner import Combiner
-from knnmt.decoding import BeamSearch, GenerateEngine, Memory, Settings
-from knnmt.decoding.candidates import highest, propose
-from knnmt.decoding.engines import make_engine
+from knnmt.decoding import BeamSearch, GenerateSearch, Settings, choose_strategy
+from knnmt.decoding.candidates import propose
 from knnmt.decoding.rules import Rules
 from knnmt.errors import MethodError, ModelError
+from knnmt.memory import Memory
 from knnmt.methods import Robust, Vanilla
-from knnmt.model import TranslationModel
-from knnmt.model.runner import Step, TorchRunner
+from knnmt.model import Logits, TorchEngine, TranslationModel
 from knnmt.search import Searcher
 
 SOURCES = [source for source, _ in SENTENCES[:12]]
@@ -55,8 +54,8 @@ def test_the_translations_of_generate(
         Settings(beam=2, n_best=2, max_length=6, length_penalty=1.0),
         Settings(beam=3, n_best=3, length_penalty=0.0),
     ):
-        expected = GenerateEngine(model, memory).decode(sources, settings)
-        found = BeamSearch(model, TorchRunner(model), rules, memory).decode(sources, settings)
+        expected = GenerateSearch(model, memory).decode(sources, settings)
+        found = BeamSearch(TorchEngine(model), rules, memory).decode(sources, settings)
         assert [[h.tokens for h in each] for each in found] == [[h.tokens for h in each] for each in expected]
         if settings.n_best > 1:
             scores = [h.score for each in found for h in each]
@@ -76,7 +75,7 @@ def test_what_a_generation_config_asks_for(
     model = load(family, family_directory(family))
     memory = memory_of(model, tmp_path, COMBINERS[method])
     sources, settings = model.codec.encode_sources(SOURCES), Settings(beam=4, n_best=2)
-    before = BeamSearch(model, TorchRunner(model), known(model), memory).decode(sources, settings)
+    before = BeamSearch(TorchEngine(model), known(model), memory).decode(sources, settings)
     likely = [token for token in before[0][0].tokens[:3] if token != model.codec.eos]
     value = {
         "min_length": 14,
@@ -89,8 +88,8 @@ def test_what_a_generation_config_asks_for(
     setattr(model.hf.generation_config, change, value)
     if change == "min_new_tokens":
         model.hf.generation_config.min_length = 17  # which these win over
-    expected = GenerateEngine(model, memory).decode(sources, settings)
-    found = BeamSearch(model, TorchRunner(model), known(model), memory).decode(sources, settings)
+    expected = GenerateSearch(model, memory).decode(sources, settings)
+    found = BeamSearch(TorchEngine(model), known(model), memory).decode(sources, settings)
     assert [[h.tokens for h in each] for each in found] == [[h.tokens for h in each] for each in expected]
     if change != "renormalize_logits":
         changed = [[h.tokens for h in each] for each in found]
@@ -99,14 +98,14 @@ def test_what_a_generation_config_asks_for(
 
 def test_what_our_search_does_not_know_goes_to_generate(family_directory: Callable[[str], Path]) -> None:
     model = load("marian", family_directory("marian"))
-    assert isinstance(make_engine(model, None, Settings()), BeamSearch)
-    assert isinstance(make_engine(model, None, Settings(engine="generate")), GenerateEngine)
+    assert isinstance(choose_strategy(model, None, Settings()), BeamSearch)
+    assert isinstance(choose_strategy(model, None, Settings(engine="generate")), GenerateSearch)
     for name, value in (("no_repeat_ngram_size", 3), ("repetition_penalty", 1.3), ("bad_words_ids", [[4, 5]])):
         model = load("marian", family_directory("marian"))
         setattr(model.hf.generation_config, name, value)
         with pytest.warns(UserWarning, match=f"asks for {name}.* its own generate is used"):
-            engine = make_engine(model, None, Settings())
-        assert isinstance(engine, GenerateEngine)
+            strategy = choose_strategy(model, None, Settings())
+        assert isinstance(strategy, GenerateSearch)
 
 
 @pytest.mark.parametrize("may_end", [True, False])
@@ -124,10 +123,12 @@ def test_candidates_against_dense_distributions(
     logits = 3 * torch.randn(9, model.vocab_size, generator=generator)
     banned = logits[0].topk(2).indices.tolist()
     rules = Rules((model.codec.eos,), tuple(banned), True, renormalize, 0)
-    found = propose(Step(keys, logits.clone()), memory, rules, 5, may_end)
-    dense = logits.clone()
-    if memory is not None:
-        memory.mix(keys, dense)
+    mine, dense = Logits(logits.clone()), logits.clone()
+    mixture = None if memory is None else memory.begin().ask(keys, mine)
+    found = propose(mine, mixture, rules, 5, may_end)
+    assert torch.equal(mine.values, logits), "they are read only"
+    if mixture is not None:
+        mixture.mix_into(Logits(dense))
     log_p = dense.double().log_softmax(1)
     log_p[:, [*banned, *([] if may_end else [model.codec.eos])]] = -torch.inf
     if renormalize:
@@ -141,11 +142,11 @@ def test_candidates_against_dense_distributions(
 
 
 def test_sentences_leave_as_they_are_finished(family_directory: Callable[[str], Path]) -> None:
-    """The decoder never runs more rows than there are open hypotheses, and one a sentence at first."""
+    """The decoder never runs more rows than there are open hypotheses, and one per sentence at first."""
     model = load("marian", family_directory("marian"))
     rows: list[int] = []
 
-    class Counting(TorchRunner):
+    class Counting(TorchEngine):
         def start(self, sources):  # type: ignore[no-untyped-def]
             decoder = super().start(sources)
             step = decoder.step
@@ -153,7 +154,7 @@ def test_sentences_leave_as_they_are_finished(family_directory: Callable[[str], 
             return decoder
 
     sources = model.codec.encode_sources(SOURCES)
-    BeamSearch(model, Counting(model), known(model)).decode(sources, Settings(beam=4))
+    BeamSearch(Counting(model), known(model)).decode(sources, Settings(beam=4))
     assert rows[0] == len(sources)
     assert rows[1] == 4 * len(sources)
     assert all(later <= earlier for earlier, later in pairwise(rows[1:]))
@@ -163,10 +164,10 @@ def test_sentences_leave_as_they_are_finished(family_directory: Callable[[str], 
 def test_generate_does_not_compute_in_eight_bits(family_directory: Callable[[str], Path]) -> None:
     model = load("marian", family_directory("marian"))
     with pytest.raises(ModelError, match="leave int8 out"):
-        make_engine(model, None, Settings(engine="generate", precision="int8"))
+        choose_strategy(model, None, Settings(engine="generate", precision="int8"))
     model.hf.generation_config.no_repeat_ngram_size = 3
     with pytest.raises(ModelError, match="leave int8 out"):
-        make_engine(model, None, Settings(precision="int8"))
+        choose_strategy(model, None, Settings(precision="int8"))
 
 
 def test_sure_rows_are_not_searched_for(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
@@ -176,21 +177,19 @@ def test_sure_rows_are_not_searched_for(tmp_path: Path, family_directory: Callab
     keys = torch.from_numpy(whole.searcher.store.segments[0].keys[:6].copy()).float()
     logits = torch.randn(6, model.vocab_size, generator=torch.Generator().manual_seed(1))
     logits[[1, 4], 7] = 20.0
-    lse = logits.logsumexp(1)
-    top = logits.topk(3, dim=1).values - lse[:, None]
     asked: list[int] = []
-    sparing = Memory(whole.searcher, whole.combiner, skip_above=0.99)
     search = whole.searcher.search
-    whole.searcher.search = lambda queries, k: asked.append(len(queries)) or search(queries, k)  # type: ignore[method-assign, assignment, func-returns-value]
-    all_seen, all_trust = whole.ask(keys, logits, lse, top)
-    seen, trust = sparing.ask(keys, logits, lse, top)
+    whole.searcher.search = lambda queries, *rest: asked.append(len(queries)) or search(queries, *rest)  # type: ignore[method-assign, assignment, func-returns-value]
+    every = whole.begin().ask(keys, Logits(logits))
+    few = Memory(whole.searcher, whole.combiner, skip_above=0.99).begin().ask(keys, Logits(logits))
     assert asked == [6, 4]
     others = [0, 2, 3, 5]
-    assert trust.lam.tolist() == pytest.approx([0.5, 0, 0.5, 0.5, 0, 0.5], abs=SHARE)
-    assert torch.equal(seen.values[others], all_seen.values[others])
-    torch.testing.assert_close(trust.weights[others], all_trust.weights[others], rtol=0, atol=SHARE)
-    sure = Memory(whole.searcher, whole.combiner, skip_above=1e-9).ask(keys, logits, lse, top)[1]
-    assert sure.lam.sum() == 0
+    assert few.combination.lam.tolist() == pytest.approx([0.5, 0, 0.5, 0.5, 0, 0.5], abs=SHARE)
+    assert torch.equal(few.observation.values[others], every.observation.values[others])
+    weights = few.combination.weights[others], every.combination.weights[others]
+    torch.testing.assert_close(*weights, rtol=0, atol=SHARE)
+    none = Memory(whole.searcher, whole.combiner, skip_above=1e-9).begin().ask(keys, Logits(logits))
+    assert none.combination.lam.sum() == 0
 
 
 def test_skipping_changes_little_and_is_in_the_signature(
@@ -202,7 +201,7 @@ def test_skipping_changes_little_and_is_in_the_signature(
     assert whole is not None
     rules = known(model)
     always, never, base = (
-        BeamSearch(model, TorchRunner(model), rules, memory).decode(sources, Settings())
+        BeamSearch(TorchEngine(model), rules, memory).decode(sources, Settings())
         for memory in (whole, Memory(whole.searcher, whole.combiner, skip_above=1e-9), None)
     )
     tokens = [[[h.tokens for h in each] for each in found] for found in (always, never, base)]
@@ -214,18 +213,4 @@ def test_skipping_changes_little_and_is_in_the_signature(
     with pytest.raises(MethodError, match="give one above 0"):
         Settings(skip_above=0.0)
     with pytest.raises(ModelError, match="leave it out"):
-        make_engine(model, None, Settings(engine="generate", skip_above=0.9))
-
-
-@pytest.mark.parametrize("vocabulary", [10, 640, 6_400, 6_437])
-def test_the_highest_entries_of_long_rows(vocabulary: int) -> None:
-    logits = torch.randn(7, vocabulary, generator=torch.Generator().manual_seed(vocabulary))
-    logits[0, -3:] = 9.0  # in what is left over behind the blocks
-    logits[1, :5] = 9.0  # all in one block
-    logits[2] = -torch.inf
-    logits[2, 3] = 0.0
-    logits[3] = logits[3].round()  # ties
-    values, places = highest(logits, 8)
-    assert torch.equal(values, logits.topk(8, dim=1).values)
-    assert torch.equal(logits.gather(1, places), values)
-    assert all(len(set(row)) == 8 for row in places.tolist())
+        choose_strategy(model, None, Settings(engine="generate", skip_above=0.9))

@@ -50,12 +50,12 @@ def generated(model: TranslationModel, line: str) -> list[int]:
 @pytest.mark.parametrize("model", ["marian", "fsmt", "nllb"], indirect=True)
 @pytest.mark.parametrize("engine", ["torch", "onnx", "generate"])
 def test_a_translator(engine: str, store: Store, model: TranslationModel) -> None:
-    shared = Translator(store, model=model, settings=settings(engine))
-    expected = shared.translate(LINES)
+    shared = Translator.open(store, model=model, settings=settings(engine))
+    expected = list(shared.translate(LINES))
 
     def work(number: int) -> list[list[str]]:
         turned = [LINES[number:] + LINES[:number] for _ in range(3)]
-        return [shared.translate(lines) for lines in turned]
+        return [list(shared.translate(lines)) for lines in turned]
 
     for number, found in enumerate(in_threads(work)):
         assert found == [expected[number:] + expected[:number]] * 3
@@ -77,10 +77,12 @@ def test_translators_made_at_the_same_time(
     models = [model if shared else load("marian", family_directory("marian")) for _ in range(4)]
 
     def work(number: int) -> list[str]:
-        return Translator(store, model=models[number], settings=settings("onnx")).translate(LINES)
+        return list(Translator.open(store, model=models[number], settings=settings("onnx")).translate(LINES))
 
     found = in_threads(work)
-    assert found == [Translator(store, model=model, settings=settings("torch")).translate(LINES)] * len(found)
+    assert found == [list(Translator.open(store, model=model, settings=settings("torch")).translate(LINES))] * len(
+        found
+    )
     assert written.call_count == 1
 
 
@@ -88,12 +90,12 @@ def test_translators_made_at_the_same_time(
 def test_a_model_run_by_several_engines(store: Store, model: TranslationModel) -> None:
     """With a memory and without, step by step and over whole targets, and by somebody who knows nothing of us."""
     translators = [
-        Translator(store, method, model=model, settings=settings(engine))
+        Translator.open(store, method, model=model, settings=settings(engine))
         for method, engine in (("vanilla", "torch"), ("base", "torch"), ("vanilla", "generate"), ("base", "generate"))
     ]
-    works: list[Callable[[], object]] = [lambda each=each: each.translate(LINES) for each in translators]  # type: ignore[misc]
+    works: list[Callable[[], object]] = [lambda each=each: list(each.translate(LINES)) for each in translators]  # type: ignore[misc]
     works.append(lambda: [generated(model, line) for line in LINES])
-    works.append(lambda: [explain(translators[0], each) for each in translators[0].run(LINES[:3])])
+    works.append(lambda: [explain(translators[0], each) for each in translators[0].translations(LINES[:3])])
     expected = [work() for work in works]
     found = in_threads(lambda number: [works[number]() for _ in range(3)], len(works))
     assert found == [[each] * 3 for each in expected]
@@ -115,19 +117,19 @@ def test_a_translator_of_an_attached_model_has_its_own_memory(
     engine: str, store: Store, model: TranslationModel
 ) -> None:
     for method in ("base", "vanilla"):
-        translator = Translator(store, method, model=model, settings=settings(engine))
-        expected = translator.translate(LINES)
+        translator = Translator.open(store, method, model=model, settings=settings(engine))
+        expected = list(translator.translate(LINES))
         with attach(model.hf, model.codec.tokenizer, store):
-            assert translator.translate(LINES) == expected
+            assert list(translator.translate(LINES)) == expected
 
 
 def test_attaching_and_leaving_does_not_disturb_a_translator(store: Store, model: TranslationModel) -> None:
-    translator = Translator(store, model=model, settings=settings("torch"))
-    expected = translator.translate(LINES)
+    translator = Translator.open(store, model=model, settings=settings("torch"))
+    expected = list(translator.translate(LINES))
 
     def work(number: int) -> list[list[str]]:
         if number:
-            return [translator.translate(LINES) for _ in range(3)]
+            return [list(translator.translate(LINES)) for _ in range(3)]
         for _ in range(10):
             with attach(model.hf, model.codec.tokenizer, store):
                 generated(model, LINES[0])

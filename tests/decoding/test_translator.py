@@ -30,25 +30,25 @@ def store(tmp_path: Path, model: TranslationModel) -> Store:
 
 
 def translator(store: Store, model: TranslationModel, **options: object) -> Translator:
-    return Translator(store, Vanilla(4, 0.5, 10.0), model=model, settings=Settings(beam=2, **options))  # type: ignore[arg-type]
+    return Translator.open(store, Vanilla(4, 0.5, 10.0), model=model, settings=Settings(beam=2, **options))  # type: ignore[arg-type]
 
 
 def test_results_come_in_the_inputs_order_whatever_the_batches(store: Store, model: TranslationModel) -> None:
-    one_by_one = [translator(store, model).translate([line])[0] for line in LINES]
+    one_by_one = [next(translator(store, model).translate([line])) for line in LINES]
     assert len(set(one_by_one)) > len(LINES) // 2
     for batch_size in (1, 5, 32):
-        assert translator(store, model, batch_size=batch_size).translate(LINES) == one_by_one
+        assert list(translator(store, model, batch_size=batch_size).translate(LINES)) == one_by_one
 
 
 def test_a_single_line_is_no_list_of_lines(store: Store, model: TranslationModel) -> None:
     mine = translator(store, model)
     for wrong in (LINES[0], LINES[0].encode()):
-        for call in (mine.translate, mine.run):
-            with pytest.raises(TypeError, match=r"takes a list of lines, not a single (str|bytes); give \[line\]"):
+        for call in (mine.translate, mine.translations):
+            with pytest.raises(TypeError, match=r"takes lines, not a single (str|bytes); give \[line\]"):
                 call(wrong)
-    with pytest.raises(TypeError, match="takes a list of str, not of NoneType"):
-        mine.translate([LINES[0], None])
-    assert mine.translate(line for line in LINES[:2]) == mine.translate(LINES[:2]), "any iterable will do"
+    with pytest.raises(TypeError, match="takes lines of str, not of int"):
+        list(mine.translate([LINES[0], 5]))  # type: ignore[list-item]
+    assert list(mine.translate(line for line in LINES[:2])) == list(mine.translate(LINES[:2])), "any iterable will do"
 
 
 @pytest.mark.parametrize("split", [True, False])
@@ -56,14 +56,14 @@ def test_empty_lines_stay_empty(store: Store, model: TranslationModel, split: bo
     """What nobody sees is no text either: a zero-width space, a byte order mark, NUL."""
     found = translator(store, model, split=split).translate(["", LINES[0], "   ", "\t", "\u200b", " \ufeff\0 "])
     assert [text == "" for text in found] == [True, False, True, True, True, True]
-    assert translator(store, model).translate([]) == []
+    assert list(translator(store, model).translate([])) == []
 
 
 def test_a_line_is_split_and_put_together(store: Store, model: TranslationModel) -> None:
     line = f"{LINES[0]} {LINES[1]}"
     apart = translator(store, model).translate(LINES[:2])
-    assert translator(store, model).translate([line]) == [" ".join(apart)]
-    whole = translator(store, model, split=False).run([line])[0]
+    assert list(translator(store, model).translate([line])) == [" ".join(apart)]
+    whole = next(translator(store, model, split=False).translations([line]))
     assert len(whole.sentences) == 1
 
 
@@ -79,14 +79,13 @@ def test_sentences_of_a_line() -> None:
 
 def test_over_long_input_is_a_warning(store: Store, model: TranslationModel) -> None:
     with pytest.warns(UserWarning, match=r"cut to the model's 256: Haus Haus"):
-        found = translator(store, model, max_length=5).translate([LINES[0], "Haus " * 800])
+        found = list(translator(store, model, max_length=5).translate([LINES[0], "Haus " * 800]))
     assert len(found) == 2
 
 
 def test_n_best(store: Store, model: TranslationModel) -> None:
-    found = Translator(store, Vanilla(4, 0.5, 10.0), model=model, settings=Settings(beam=4, n_best=3, split=False)).run(
-        LINES[:2]
-    )
+    settings = Settings(beam=4, n_best=3, split=False)
+    found = Translator.open(store, Vanilla(4, 0.5, 10.0), model=model, settings=settings).translations(LINES[:2])
     for translation in found:
         scores = [score for _, score in translation.n_best]
         assert len(scores) == 3
@@ -96,17 +95,16 @@ def test_n_best(store: Store, model: TranslationModel) -> None:
 
 def test_nothing_fitted_is_a_warning_and_the_base_model(store: Store, model: TranslationModel) -> None:
     with pytest.warns(UserWarning, match="Nothing was fitted"):
-        alone = Translator(store, model=model, settings=Settings(beam=2))
+        alone = Translator.open(store, model=model, settings=Settings(beam=2))
     assert alone.method == "base"
-    assert alone.translate(LINES[:3]) == Translator(store, "base", model=model, settings=Settings(beam=2)).translate(
-        LINES[:3]
-    )
-    assert alone.translate(LINES[:3]) != translator(store, model).translate(LINES[:3])
+    base = Translator.open(store, "base", model=model, settings=Settings(beam=2))
+    assert list(alone.translate(LINES[:3])) == list(base.translate(LINES[:3]))
+    assert list(alone.translate(LINES[:3])) != list(translator(store, model).translate(LINES[:3]))
 
 
 def test_more_neighbours_than_pairs(store: Store, model: TranslationModel) -> None:
     with pytest.raises(MethodError, match="the store holds"):
-        Translator(store, Vanilla(store.pairs + 1, 0.5, 10.0), model=model)
+        Translator.open(store, Vanilla(store.pairs + 1, 0.5, 10.0), model=model)
 
 
 def test_signature_names_what_matters(store: Store, model: TranslationModel) -> None:
@@ -137,15 +135,15 @@ def test_impossible_settings(options: dict[str, float]) -> None:
 def test_a_wide_beam(store: Store, model: TranslationModel) -> None:
     """More hypotheses than the caches of a decoder grow by."""
     found = [
-        Translator(store, "base", model=model, settings=Settings(beam=70, engine=engine, precision="float32"))
+        Translator.open(store, "base", model=model, settings=Settings(beam=70, engine=engine, precision="float32"))
         for engine in ("onnx", "generate")
     ]
-    assert found[0].translate(LINES[:2]) == found[1].translate(LINES[:2])
+    assert list(found[0].translate(LINES[:2])) == list(found[1].translate(LINES[:2]))
 
 
 def test_where_nothing_was_searched_nothing_is_explained(store: Store, model: TranslationModel) -> None:
     skipping = translator(store, model, skip_above=1e-6)
-    translation = skipping.run(LINES[:1])[0]
+    translation = next(skipping.translations(LINES[:1]))
     for token in explain(skipping, translation)["tokens"]:
         assert token["lambda"] == 0
         assert token["p"] == pytest.approx(token["p_nmt"], abs=SHARE)
@@ -156,8 +154,8 @@ def test_an_explanation_is_what_decoding_did(store: Store, model: TranslationMod
     """Scores of the beam search are the explained probabilities: they come from the same mixture."""
     model.hf.generation_config.bad_words_ids = None
     model.hf.generation_config.renormalize_logits = False
-    with_memory = Translator(store, Vanilla(4, 0.5, 10.0), model=model, settings=Settings(beam=1, max_length=40))
-    translation = with_memory.run(LINES[:1])[0]
+    with_memory = Translator.open(store, Vanilla(4, 0.5, 10.0), model=model, settings=Settings(beam=1, max_length=40))
+    translation = next(with_memory.translations(LINES[:1]))
     answer = explain(with_memory, translation)
     assert answer["source"] == LINES[0]
     assert answer["translation"] == translation.text
@@ -180,6 +178,6 @@ def test_an_explanation_is_what_decoding_did(store: Store, model: TranslationMod
             target = model.codec.encode_targets([neighbour["target"]])[0]
             assert neighbour["token"] == model.codec.tokenizer.convert_ids_to_tokens(target[neighbour["position"]])
             assert 0 <= neighbour["confidence"] <= 1
-    base = explain(Translator(store, "base", model=model, settings=Settings(beam=1)), translation)
+    base = explain(Translator.open(store, "base", model=model, settings=Settings(beam=1)), translation)
     assert base["tokens"][0]["lambda"] == 0
     assert base["tokens"][0]["neighbours"] == []

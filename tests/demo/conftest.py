@@ -14,7 +14,7 @@ from worlds import load
 
 from knnmt.demo import text
 from knnmt.demo.wheels import Wheel
-from knnmt.model import make_runner
+from knnmt.model import Purpose, choose_engine
 
 GUESS = "nur geraten"
 
@@ -55,7 +55,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory, family_directory: Callabl
     cache = tmp_path_factory.mktemp("exported")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KNNMT_CACHE", str(cache))
-        make_runner(load("marian", family_directory("marian")), "onnx", "int8", "passes")
+        choose_engine(load("marian", family_directory("marian")), "onnx", "int8", Purpose.TARGETS)
     return cache
 
 

@@ -9,7 +9,7 @@ from sentences import SENTENCES
 from worlds import in_threads
 
 from knnmt.errors import ModelError
-from knnmt.model import TranslationModel
+from knnmt.model import TorchEngine, TranslationModel
 from knnmt.model.loading import load_pretrained
 from knnmt.model.text import Codec
 
@@ -123,7 +123,7 @@ def test_a_target_of_the_greatest_length_fits(family: str, family_directory: Cal
     )
     token = model.codec.encode_targets(["Restart the service."])[0][0]
     target = [token] * (model.codec.max_length - 1) + [model.codec.eos]
-    states = model.teacher_forced(model.codec.encode_sources(["Haus"]), [target])
+    states = TorchEngine(model).teacher_forced(model.codec.encode_sources(["Haus"]), [target])
     assert len(states.keys) == model.codec.max_length
 
 

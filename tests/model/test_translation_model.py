@@ -11,7 +11,7 @@ from families import FAMILIES, LANGUAGES
 from sentences import SENTENCES
 from tolerances import LOG_P, STATES
 
-from knnmt.model import KEY_LAYERS, TranslationModel
+from knnmt.model import KEY_LAYERS, TorchEngine, TranslationModel
 
 PAIRS = SENTENCES[:5] + SENTENCES[-5:]  # the models have seen the first, not the last
 
@@ -59,8 +59,8 @@ def test_states_and_log_p_agree_with_the_plain_model(family: str, load: Callable
     model = load(family)
     sources, targets = encoded(model)
     assert {len(target) for target in targets} != {len(targets[0])}, "without padding the test would show little"
-    states = model.teacher_forced(sources, targets)
-    log_p = model.log_p(states)
+    states = TorchEngine(model).teacher_forced(sources, targets)
+    log_p = TorchEngine(model).log_p(states)
     start = 0
     for source, target in zip(sources, targets, strict=True):
         rows = slice(start, start + len(target))
@@ -82,8 +82,8 @@ def test_a_key_does_not_depend_on_later_tokens(
     sources, targets = encoded(model)
     keep = 3
     changed = [target[:keep] + other[keep:] for target, other in zip(targets, targets[1:] + targets[:1], strict=True)]
-    before = model.teacher_forced(sources, targets)
-    after = model.teacher_forced(sources, changed)
+    before = TorchEngine(model).teacher_forced(sources, targets)
+    after = TorchEngine(model).teacher_forced(sources, changed)
     starts = np.cumsum([0, *map(len, targets)]), np.cumsum([0, *map(len, changed)])
     for i in range(len(PAIRS)):
         # the key of position `keep` is the first that sees the first changed token only as what it must predict
@@ -95,7 +95,7 @@ def test_a_key_does_not_depend_on_later_tokens(
 
 
 def test_fsmt_would_leak_the_future_with_its_default_cache(load: Callable[..., TranslationModel]) -> None:
-    """The trap that `use_cache=False` avoids is really there; if this fails, transformers has mended it."""
+    """The trap that `use_cache=False` avoids is really there; if this fails, transformers has fixed it."""
     model = load("fsmt")
     sources, targets = encoded(model)
     target = targets[0]
@@ -128,7 +128,7 @@ def test_decoding_sees_the_keys_that_building_stores(
         )
     hook.remove()
     target = output[0, len(prefix) :].tolist()
-    stored = model.teacher_forced([source], [target]).keys
+    stored = TorchEngine(model).teacher_forced([source], [target]).keys
     assert len(target) > 3
     torch.testing.assert_close(torch.stack(seen)[len(prefix) - 1 :], stored, **STATES)
 
@@ -136,18 +136,18 @@ def test_decoding_sees_the_keys_that_building_stores(
 def test_ffn_input_is_another_key_of_the_same_size(family: str, load: Callable[..., TranslationModel]) -> None:
     output, ffn = load(family), load(family, key_layer="ffn_input")
     sources, targets = encoded(output)
-    one, two = output.teacher_forced(sources, targets), ffn.teacher_forced(sources, targets)
+    one, two = TorchEngine(output).teacher_forced(sources, targets), TorchEngine(ffn).teacher_forced(sources, targets)
     assert one.keys.shape == two.keys.shape == (sum(map(len, targets)), output.dim)
     assert not torch.allclose(one.keys, two.keys, atol=1e-2)
     torch.testing.assert_close(one.hidden, two.hidden, **STATES)
-    torch.testing.assert_close(output.log_p(one), ffn.log_p(two), rtol=0, atol=LOG_P)
+    torch.testing.assert_close(TorchEngine(output).log_p(one), TorchEngine(ffn).log_p(two), rtol=0, atol=LOG_P)
 
 
 def test_ffn_input_is_what_enters_the_last_feed_forward(load: Callable[..., TranslationModel]) -> None:
     """For a post-norm model the output is norm(x + ffn(x)) of it: computed here from the key by hand."""
     model = load("bart", key_layer="ffn_input")
     sources, targets = encoded(model)
-    states = model.teacher_forced(sources, targets)
+    states = TorchEngine(model).teacher_forced(sources, targets)
     last = model.hf.get_decoder().layers[-1]
     with torch.inference_mode():
         fed = last.fc2(last.activation_fn(last.fc1(states.keys)))
@@ -158,10 +158,10 @@ def test_ffn_input_is_what_enters_the_last_feed_forward(load: Callable[..., Tran
 def test_batches_hold_every_sentence_once(load: Callable[..., TranslationModel]) -> None:
     model = load("marian")
     sources, targets = encoded(model)
-    whole = model.teacher_forced(sources, targets)
+    whole = TorchEngine(model).teacher_forced(sources, targets)
     starts = np.cumsum([0, *map(len, targets)])
     seen = []
-    for states in model.batches(sources, targets, budget=60):
+    for states in TorchEngine(model).batches(sources, targets, budget=60):
         begin = 0
         for sentence, length in zip(states.sentences, states.lengths, strict=True):
             expected = whole.keys[starts[sentence] : starts[sentence] + length]
@@ -177,6 +177,6 @@ def test_the_pass_itself_does_not_touch_the_vocabulary(family: str, load: Callab
     sources, targets = encoded(model)
     projected = []
     hook = model.tap.projection.register_forward_hook(lambda _, inputs, output: projected.append(output.numel()))
-    model.teacher_forced(sources, targets)
+    TorchEngine(model).teacher_forced(sources, targets)
     hook.remove()
     assert projected == [0]

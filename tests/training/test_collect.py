@@ -12,11 +12,11 @@ from tolerances import DISTANCE, LOG_P, NLL, SINGLE
 from torch import Tensor
 from worlds import load
 
+from knnmt.binding import record_of
 from knnmt.combiner import Needs
 from knnmt.corpus import Pair, normalise
 from knnmt.datastore import Store, StoreWriter, writer
-from knnmt.decoding import record_of
-from knnmt.model import TranslationModel
+from knnmt.model import TorchEngine, TranslationModel
 from knnmt.search import Searcher
 from knnmt.training import Features, collect, collect_features, collect_stored
 
@@ -48,15 +48,16 @@ def models(family_directory: Callable[[str], Path]) -> dict[str, TranslationMode
 
 def make(path: Path, model: TranslationModel, parts: Sequence[Sequence[tuple[str, str]]] = PARTS) -> Store:
     """A store of one segment for each part."""
+    engine = TorchEngine(model)
     for number, part in enumerate(parts):
         sources = model.codec.encode_sources([source for source, _ in part])
         targets = model.codec.encode_targets([target for _, target in part])
-        states = model.teacher_forced(sources, targets)
+        states = engine.teacher_forced(sources, targets)
         pairs = [Pair(source, target, "test", n + 1) for n, (source, target) in enumerate(part)]
-        with StoreWriter(path, record_of(model)) as adding:
+        with StoreWriter(path, record_of(engine)) as adding:
             staged = adding.stage(str(number))
             lengths = np.array([len(target) for target in targets])
-            confidence = model.log_p(states).numpy()
+            confidence = engine.log_p(states).numpy()
             staged.append(states.keys.numpy(), states.tokens.numpy(), confidence, lengths, pairs, {})
             adding.commit(adding.plan(staged))
     store = Store.open(path)
@@ -125,7 +126,7 @@ def forbid(monkeypatch: pytest.MonkeyPatch, model: TranslationModel) -> None:
     def fail(*_: object, **__: object) -> None:
         pytest.fail("the model is run")
 
-    monkeypatch.setattr(model, "teacher_forced", fail)
+    monkeypatch.setattr(TorchEngine, "teacher_forced", fail)
     monkeypatch.setattr(model.hf, "forward", fail)
 
 
@@ -137,7 +138,7 @@ def test_stored_keys_are_searched_without_their_likes(
     store = make(tmp_path / "store", model)
     forbid(monkeypatch, model)
     monkeypatch.setattr(collect, "_STORED_ROWS", rows)
-    features = collect_stored(model, Searcher(store), 10_000, Needs(K, TOP), keep_queries=True)
+    features = collect_stored(TorchEngine(model), Searcher(store), 10_000, Needs(K, TOP), keep_queries=True)
     loops = Loops(store)
     found = check_neighbours(features, loops)
     assert len(found) == store.sentences, "asked for more than there are: all of them"
@@ -153,7 +154,7 @@ def check_columns(features: Features, model: TranslationModel) -> None:
     """What the model thinks is its output projection of the keys, and only that."""
     assert features.queries is not None
     for row in range(len(features)):
-        log_p = model.logits(features.queries[row][None])[0].double().log_softmax(0)
+        log_p = TorchEngine(model).project(features.queries[row][None]).values[0].double().log_softmax(0)
         assert features.log_p[row].item() == pytest.approx(log_p[features.tokens[row]].item(), abs=LOG_P)
         assert features.log_p_sum[row].item() == pytest.approx(log_p.sum().item(), rel=SINGLE)
         np.testing.assert_allclose(features.observation.log_p_top[row], log_p.topk(TOP).values, atol=LOG_P)
@@ -167,7 +168,7 @@ def test_keys_that_the_output_does_not_know_take_the_texts_through_the_model(
     """States before the last feed-forward cannot be projected; what is left out is the same."""
     model = models["ffn_input"]
     store = make(tmp_path / "store", model)
-    features = collect_stored(model, Searcher(store), 10_000, Needs(K, TOP), keep_queries=True)
+    features = collect_stored(TorchEngine(model), Searcher(store), 10_000, Needs(K, TOP), keep_queries=True)
     assert len(check_neighbours(features, Loops(store))) == store.sentences
     assert features.base_nll == pytest.approx(-np.concatenate([s.confidence for s in store.segments]).mean(), abs=NLL)
 
@@ -177,7 +178,7 @@ def test_a_draw_depends_on_the_seed_alone(tmp_path: Path, models: dict[str, Tran
     searcher = Searcher(make(tmp_path / "store", models[layer], [SENTENCES[10:20], SENTENCES[20:30]]))
 
     def draw(seed: int) -> list[int]:
-        features = collect_stored(models[layer], searcher, 6, Needs(2), seed=seed)
+        features = collect_stored(TorchEngine(models[layer]), searcher, 6, Needs(2), seed=seed)
         assert len(features.lengths) == 6
         assert features.queries is None, "kept only where they are read back"
         return features.tokens.tolist()
@@ -190,7 +191,7 @@ def test_nothing_else_in_the_store(tmp_path: Path, models: dict[str, Translation
     """All sentences are likes of each other: no neighbour is left, and the model stands alone."""
     model = models["output"]
     store = make(tmp_path / "store", model, [[(SOURCE, TARGET)], [(SOURCE.upper(), "Something else.")]])
-    features = collect_stored(model, Searcher(store), 10, Needs(4))
+    features = collect_stored(TorchEngine(model), Searcher(store), 10, Needs(4))
     assert not features.observation.exists.any()
     assert features.gold_in_k(4) == 0
 
@@ -201,7 +202,7 @@ def test_columns_of_dev_pairs(tmp_path: Path, models: dict[str, TranslationModel
     pairs = [Pair(source, target, "dev", n) for n, (source, target) in enumerate(SENTENCES[:8])]
     long = Pair("Haus " * 500, "house", "dev", 9)
     features = collect_features(
-        model, Searcher(store), [*pairs[:3], long, *pairs[3:]], Needs(K, TOP), keep_queries=True
+        TorchEngine(model), Searcher(store), [*pairs[:3], long, *pairs[3:]], Needs(K, TOP), keep_queries=True
     )
     targets = model.codec.encode_targets([pair.target for pair in pairs])
     starts = np.cumsum(features.lengths) - features.lengths
@@ -215,7 +216,7 @@ def test_columns_of_dev_pairs(tmp_path: Path, models: dict[str, TranslationModel
 
 
 def test_what_is_left_out_follows_the_pairs(tmp_path: Path, models: dict[str, TranslationModel]) -> None:
-    """Batches are of like length and over-long pairs fall out: `leave` still gets places in what was given."""
+    """Batches are of like length and over-long pairs fall out: `leave` still gets indices of what was given."""
     model = models["output"]
     store = make(tmp_path / "store", model)
     long = Pair("Haus " * 500, "house", "dev", 1)
@@ -226,7 +227,7 @@ def test_what_is_left_out_follows_the_pairs(tmp_path: Path, models: dict[str, Tr
         asked.append(tuple(places.tolist()))
         return lambda ids, rows: np.zeros(ids.shape, dtype=bool)
 
-    collect_features(model, Searcher(store), pairs, Needs(K), leave=leave)
+    collect_features(TorchEngine(model), Searcher(store), pairs, Needs(K), leave=leave)
     lengths = {n: len(model.codec.encode_targets([pair.target])[0]) for n, pair in enumerate(pairs) if pair is not long}
     places = [place for each in asked for place in each]
     assert {place: places.count(place) for place in places} == lengths
@@ -235,7 +236,7 @@ def test_what_is_left_out_follows_the_pairs(tmp_path: Path, models: dict[str, Tr
 def test_nothing_has_the_size_of_the_vocabulary(tmp_path: Path, models: dict[str, TranslationModel]) -> None:
     model = models["output"]
     searcher = Searcher(make(tmp_path / "store", model, [SENTENCES[10:20]]))
-    features = collect_stored(model, searcher, 5, Needs(K, TOP), keep_queries=True)
+    features = collect_stored(TorchEngine(model), searcher, 5, Needs(K, TOP), keep_queries=True)
     assert model.vocab_size > max(K, TOP, model.dim)
     parts = {field.name: getattr(features, field.name) for field in fields(Features)}
     parts |= {field.name: getattr(features.observation, field.name) for field in fields(features.observation)}

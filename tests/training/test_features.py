@@ -13,7 +13,7 @@ from worlds import load, make_store
 from knnmt.combiner import Needs
 from knnmt.corpus import Pair
 from knnmt.methods import Vanilla
-from knnmt.model import TranslationModel
+from knnmt.model import TorchEngine, TranslationModel
 from knnmt.search import Searcher
 from knnmt.training import Features, collect_features
 
@@ -25,7 +25,7 @@ DEV = [Pair(source, target, "dev", i) for i, (source, target) in enumerate(SENTE
 def test_features_agree_with_loops(family: str, tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
     model = load(family, family_directory(family))
     store = make_store(tmp_path / "store", model)
-    features = collect_features(model, Searcher(store), DEV, Needs(K, top=3))
+    features = collect_features(TorchEngine(model), Searcher(store), DEV, Needs(K, top=3))
     keys = np.concatenate([segment.keys for segment in store.segments]).astype(np.float64)
     stored = np.concatenate([segment.values for segment in store.segments])
     sentences = _naive(model, keys, stored)
@@ -66,8 +66,8 @@ def _naive(
         rows = []
         source = model.codec.encode_sources([pair.source])[0]
         target = model.codec.encode_targets([pair.target])[0]
-        states = model.teacher_forced([source], [target])
-        logits = model.logits(states.hidden).double().numpy()
+        states = TorchEngine(model).teacher_forced([source], [target])
+        logits = TorchEngine(model).project(states.hidden).values.double().numpy()
         for position, token in enumerate(target):
             query = states.keys[position].double().numpy()
             distances = ((keys - query) ** 2).sum(1)
@@ -87,7 +87,7 @@ def test_over_long_pairs_are_left_out_and_counted(tmp_path: Path, family_directo
     model = load("marian", family_directory("marian"))
     store = make_store(tmp_path / "store", model)
     long = Pair("Haus " * 500, "house", "dev", 1)
-    features = collect_features(model, Searcher(store), [DEV[0], long, DEV[1]], Needs(2))
+    features = collect_features(TorchEngine(model), Searcher(store), [DEV[0], long, DEV[1]], Needs(2))
     assert features.skipped == 1
     assert len(features) == sum(map(len, model.codec.encode_targets([DEV[0].target, DEV[1].target])))
     assert torch.isfinite(features.log_p).all()

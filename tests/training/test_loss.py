@@ -11,8 +11,9 @@ from tolerances import DOUBLE, SHARE
 from torch import Tensor
 from worlds import observed
 
-from knnmt.combiner import NEVER, Combination, Observation, Trained, mix_logits, mixture_log_p, observe
+from knnmt.combiner import LOG_ZERO, Combination, Observation, Trained, mix_logits, mixture_log_p, observe
 from knnmt.methods import Adaptive, Robust, Vanilla
+from knnmt.model import Logits
 from knnmt.search import Neighbours
 from knnmt.training.loss import smoothed_nll
 
@@ -143,7 +144,7 @@ def hostile(**changes: Any) -> tuple[Observation, Tensor, Tensor]:
         parts["values"].astype(np.int32),
         parts["confidence"].astype(np.float32),
     )
-    return observe(neighbours, logits, logits.logsumexp(1), K), logits, torch.from_numpy(parts["tokens"])
+    return observe(neighbours, Logits(logits), K), logits, torch.from_numpy(parts["tokens"])
 
 
 SURE = np.where(np.arange(VOCABULARY) == 11, 1e3, 0.0)
@@ -177,7 +178,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
 def test_nothing_breaks(name: str, case: str) -> None:
     """λ is a share, both forms of the mixture sum to 1, loss and gradients are finite; for quiet and loud networks."""
     seen, logits, tokens = hostile(**HOSTILE[case])
-    log_p = logits.log_softmax(1).clamp_min(NEVER)
+    log_p = logits.log_softmax(1).clamp_min(LOG_ZERO)
     for scale, loud in ((1.0, 1.0), (1e-3, 1.0), (1.0, 40.0)):
         combiner = COMBINERS[name](scale)
         with torch.no_grad():

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,9 +25,11 @@ def world() -> Batch:
     values = rng.integers(1, 9, (ROWS, K))
     tokens = rng.integers(1, 9, ROWS)
     confidence = -rng.random((ROWS, K))
+    past = rng.integers(1, 16, (ROWS, K))
     for row in range(0, ROWS, 6):  # some neighbours are missing, down to all
         there = row % 5
         distances[row, there:], values[row, there:], confidence[row, there:] = np.inf, 0, 0
+        past[row, there:] = 0
     tokens[::12] = 0  # what fills up a row, and a token all the same
     return Batch(
         rows=torch.from_numpy(rng.permutation(POSITIONS)[:ROWS]),
@@ -37,6 +39,7 @@ def world() -> Batch:
             torch.from_numpy(confidence).float(),
             torch.from_numpy(-rng.random((ROWS, K)) - 2).float(),
             torch.from_numpy(-rng.random((ROWS, TOP))).float(),
+            torch.from_numpy(past),
         ),
         tokens=torch.from_numpy(tokens),
         log_p=torch.from_numpy(-rng.random(ROWS) - 4).float(),
@@ -70,10 +73,12 @@ class Retrieved(NamedTuple):
     value: int
     log_confidence: float
     log_p: float
+    matching_past: int
 
 
 def retrieved(seen: Observation, row: int) -> list[Retrieved]:
-    columns = (seen.distances, seen.values, seen.log_confidence, seen.log_p_values)
+    assert seen.matching_past is not None
+    columns = (seen.distances, seen.values, seen.log_confidence, seen.log_p_values, seen.matching_past)
     return [Retrieved(*pair) for pair in zip(*(column[row].tolist() for column in columns), strict=True)]
 
 
@@ -86,12 +91,12 @@ def naive(batch: Batch, alpha: float, how: Perturbation, noise: Script, seed: in
             for k, pair in enumerate(pairs):
                 if pair.distance < math.inf:
                     d, p = noise.distances[position, k].item(), noise.confidence[position, k].item()
-                    pairs[k] = Retrieved(d, pair.value, p, pair.log_p)
+                    pairs[k] = Retrieved(d, pair.value, p, pair.log_p, pair.matching_past)
         not_found = all(pair.value != gold for pair in pairs if pair.distance < math.inf)
         if how.pseudo_pairs and second[row] < alpha and not_found:
             pairs.remove(max(pairs))
             d, p = noise.of_query[position].item(), noise.confidence_of_query[position].item()
-            pairs.append(Retrieved(d, gold, p, batch.log_p[row].item()))
+            pairs.append(Retrieved(d, gold, p, batch.log_p[row].item(), 0))
         yield sorted(pairs)
 
 
@@ -112,6 +117,15 @@ def test_pair_by_pair(alpha: float, keys: bool, pseudo: bool) -> None:
     for field in fields(Observation):
         assert torch.equal(getattr(batch.seen, field.name), getattr(untouched.seen, field.name))
     assert torch.equal(result.distances, batch.seen.distances) == (not keys and not pseudo)
+
+
+def test_without_context_there_is_none_to_perturb() -> None:
+    batch = world()
+    bare = replace(batch, seen=replace(batch.seen, matching_past=None))
+    result = perturb(bare, 1.0, Perturber(Perturbation(), Script()), np.random.default_rng(3))
+    assert result.matching_past is None
+    expected = perturb(batch, 1.0, Perturber(Perturbation(), Script()), np.random.default_rng(3))
+    assert torch.equal(result.distances, expected.distances)
 
 
 def test_at_alpha_zero_nothing_is_perturbed() -> None:

@@ -17,7 +17,7 @@ from knnmt.combiner import Needs
 from knnmt.corpus import Pair
 from knnmt.datastore import Store
 from knnmt.errors import MethodError
-from knnmt.model import TranslationModel
+from knnmt.model import TorchEngine, TranslationModel
 from knnmt.search import Searcher
 from knnmt.training import ClosedForm, Features, Perturbation, Perturber, ReadBack, collect_features
 from knnmt.training.perturbation import Batch, perturb
@@ -37,12 +37,14 @@ class World(NamedTuple):
         return Batch(rows, seen, features.tokens[rows], features.log_p[rows], features.log_p_sum[rows])
 
     def read_back(self, sigma: float, seed: int = 0) -> ReadBack:
-        return ReadBack(sigma, np.random.default_rng(seed), self.features, self.store, self.model)
+        return ReadBack(sigma, np.random.default_rng(seed), self.features, self.store, TorchEngine(self.model))
 
 
 def make(path: Path, model: TranslationModel, sentences: list[tuple[str, str]]) -> World:
     store = make_store(path, model, sentences)
-    return World(model, store, collect_features(model, Searcher(store), DEV, Needs(SEARCHED), keep_queries=True))
+    return World(
+        model, store, collect_features(TorchEngine(model), Searcher(store), DEV, Needs(SEARCHED), keep_queries=True)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from knnmt.corpus import Corpus, Pair, catalogue
 from knnmt.corpus.normalise import PairHashes, pair_hashes
 from knnmt.datastore import Store, StoreWriter, verify_files
 from knnmt.errors import CorpusError, KnnmtError, ModelError, StoreError
-from knnmt.model import States, TranslationModel
+from knnmt.model import Engine, States, TranslationModel
 from knnmt.search import Searcher, describe_index
 from knnmt.workflow import build, build_with_report
 
@@ -30,10 +30,10 @@ EMPTY = ("", "nothing")
 @pytest.fixture(autouse=True)
 def small_blocks(model: TranslationModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks of several batches from a few sentences."""
-    real = TranslationModel.batches
+    real = Engine.batches
     monkeypatch.setattr(module, "BLOCK_TOKENS", 100)
     monkeypatch.setattr(module, "_GULP", 3)
-    monkeypatch.setattr(TranslationModel, "batches", lambda self, *given: real(self, *given, budget=90))
+    monkeypatch.setattr(Engine, "batches", lambda self, *given: real(self, *given, budget=90))
 
 
 class Killed(BaseException):
@@ -41,9 +41,9 @@ class Killed(BaseException):
 
 
 def kill_at_block(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, blocks = TranslationModel.batches, 0
+    real, blocks = Engine.batches, 0
 
-    def batches(self: TranslationModel, sources: list[list[int]], targets: list[list[int]]) -> Iterator[States]:
+    def batches(self: Engine, sources: list[list[int]], targets: list[list[int]]) -> Iterator[States]:
         nonlocal blocks
         blocks += 1
         for states in real(self, sources, targets):
@@ -51,18 +51,18 @@ def kill_at_block(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
             if blocks == number:
                 raise Killed
 
-    monkeypatch.setattr(TranslationModel, "batches", batches)
+    monkeypatch.setattr(Engine, "batches", batches)
 
 
 def count_sentences(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many sentences each call gives to the model."""
-    real, counts = TranslationModel.batches, []
+    real, counts = Engine.batches, []
 
-    def batches(self: TranslationModel, sources: list[list[int]], targets: list[list[int]]) -> Iterator[States]:
+    def batches(self: Engine, sources: list[list[int]], targets: list[list[int]]) -> Iterator[States]:
         counts.append(len(sources))
         return real(self, sources, targets)
 
-    monkeypatch.setattr(TranslationModel, "batches", batches)
+    monkeypatch.setattr(Engine, "batches", batches)
     return counts
 
 
@@ -152,7 +152,7 @@ def test_the_same_corpus_again_adds_nothing(
     first = build_with_report(tmp_path / "store", paths, model)
     assert (first.sentences, first.known) == (7, 0), "what a corpus repeats it means to repeat"
     with monkeypatch.context() as patch:
-        patch.setattr(TranslationModel, "teacher_forced", lambda *_: pytest.fail("the model is run"))
+        patch.setattr(Engine, "teacher_forced", lambda *_: pytest.fail("the model is run"))
         again = build_with_report(tmp_path / "store", paths, model, force=True)
     assert (again.pairs, again.sentences, again.known) == (0, 0, 7)
     assert again.store.manifest == first.store.manifest
@@ -240,7 +240,7 @@ def test_the_corpus_is_streamed(
     class Watched(Pair):  # a subclass without slots can be referred to weakly
         pass
 
-    real_pairs, real_batches = Corpus.__iter__, TranslationModel.batches
+    real_pairs, real_batches = Corpus.__iter__, Engine.batches
 
     def pairs(self: Corpus) -> Iterator[Pair]:
         for pair in real_pairs(self):
@@ -248,13 +248,13 @@ def test_the_corpus_is_streamed(
             alive.add(watched)
             yield watched
 
-    def batches(self: TranslationModel, sources: list[list[int]], targets: list[list[int]]) -> Iterator[States]:
+    def batches(self: Engine, sources: list[list[int]], targets: list[list[int]]) -> Iterator[States]:
         nonlocal most
         most = max(most, len(alive) - len(sources))
         return real_batches(self, sources, targets)
 
     monkeypatch.setattr(Corpus, "__iter__", pairs)
-    monkeypatch.setattr(TranslationModel, "batches", batches)
+    monkeypatch.setattr(Engine, "batches", batches)
     report = build_with_report(tmp_path / "store", write_corpus([*SENTENCES, TOO_LONG, *SENTENCES]), model)
     assert report.sentences == 2 * len(SENTENCES)
     assert most <= module._GULP + 1
@@ -296,7 +296,7 @@ def test_a_wrong_option_is_told_before_anything_runs(
     options: dict[str, str],
     error: type[KnnmtError],
 ) -> None:
-    monkeypatch.setattr(TranslationModel, "batches", lambda *_: pytest.fail("the model runs"))
+    monkeypatch.setattr(Engine, "batches", lambda *_: pytest.fail("the model runs"))
     with pytest.raises(error):
         build(tmp_path / "store", write_corpus(SENTENCES), **({"model": model.name} | options))  # type: ignore[arg-type]
     assert not (tmp_path / "store").exists()

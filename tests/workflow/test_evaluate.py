@@ -14,7 +14,7 @@ from tolerances import NLL, SHARE
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator
 from knnmt.errors import EvaluationError, KnnmtError, MethodError
-from knnmt.model import TranslationModel, make_runner
+from knnmt.model import Engine, Purpose, TranslationModel, choose_engine
 from knnmt.workflow import build, evaluate, fit
 
 WriteCorpus = Callable[..., list[Path]]
@@ -77,17 +77,19 @@ def test_a_store_is_used_at_the_precision_it_was_made_with(
     run = evaluate(store, write_corpus(UNSEEN), ["base"], settings=settings, model=model).runs["base"]
     precision = "int8" if asked == "auto" else asked
     assert f"engine:onnx-{precision}" in run.signature
-    nll = {name: nll_of(model.run_by(make_runner(model, "onnx", name, "passes"))) for name in ("float32", "int8")}
+    engines = {name: choose_engine(model, "onnx", name, Purpose.TARGETS) for name in ("float32", "int8")}
+    nll = {name: nll_of(engine) for name, engine in engines.items()}
     apart = abs(nll["float32"] - nll["int8"])
     assert apart > 1e-5, "the two can be told apart"
     assert run.nll == pytest.approx(nll[precision], abs=apart / 100)
 
 
-def nll_of(model: TranslationModel) -> float:
+def nll_of(engine: Engine) -> float:
     """In batches of the same shapes as those of `evaluate`: in eight bits rounding moves an NLL as far as precision."""
     sources, targets = zip(*UNSEEN, strict=True)
-    batches = model.batches(model.codec.encode_sources(sources), model.codec.encode_targets(targets))
-    return -float(torch.cat([model.log_p(states) for states in batches]).mean())
+    codec = engine.model.codec
+    batches = engine.batches(codec.encode_sources(sources), codec.encode_targets(targets))
+    return -float(torch.cat([engine.log_p(states) for states in batches]).mean())
 
 
 def test_scores_and_leaks(fitted: Store, model: TranslationModel, write_corpus: WriteCorpus) -> None:
@@ -97,7 +99,9 @@ def test_scores_and_leaks(fitted: Store, model: TranslationModel, write_corpus: 
     assert result.sentences == 7
     assert result.scores.baseline == "vanilla", "the first of the methods"
     for name in ("vanilla", "base"):
-        lines = Translator(fitted, name, model=model, settings=QUICK).translate([source for source, _ in pairs])
+        lines = list(
+            Translator.open(fitted, name, model=model, settings=QUICK).translate([source for source, _ in pairs])
+        )
         whole = sacrebleu.corpus_bleu(lines, [[target for _, target in pairs]])
         unseen = sacrebleu.corpus_bleu(lines[1:5], [[target for _, target in UNSEEN[:4]]])
         chrf = sacrebleu.corpus_chrf(lines[1:5], [[target for _, target in UNSEEN[:4]]])

@@ -19,7 +19,7 @@ from knnmt.decoding import Translator
 from knnmt.errors import MethodError
 from knnmt.methods import Adaptive, Robust, Vanilla, load_combiner
 from knnmt.methods.vanilla import LAMBDAS
-from knnmt.model import TranslationModel
+from knnmt.model import Engine, TorchEngine, TranslationModel
 from knnmt.search import Searcher
 from knnmt.training import ClosedForm, Features, Perturbation, collect_features, collect_stored
 from knnmt.workflow import fit
@@ -45,7 +45,7 @@ def dev(write_corpus: WriteCorpus) -> list[Path]:
 
 def features_of(store: Store, model: TranslationModel, k: int, top: int) -> Features:
     pairs = [Pair(source, target, "dev", number) for number, (source, target) in enumerate(DEV)]
-    return collect_features(model, Searcher(store), pairs, Needs(k, top))
+    return collect_features(TorchEngine(model), Searcher(store), pairs, Needs(k, top))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -115,7 +115,7 @@ def test_a_signature_tells_weights_apart(store: Store, model: TranslationModel, 
 
     def signature(seed: int) -> str:
         fit(store.path, dev, model=model, seed=seed, force=True, **ONE)
-        return Translator(store.path, "robust", model=model).signature
+        return Translator.open(store.path, "robust", model=model).signature
 
     one, other = signature(1), signature(2)
     assert one == signature(1) != other
@@ -283,8 +283,8 @@ def test_the_memory_trains_itself(
     store: Store, model: TranslationModel, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     """Without dev pairs: stored keys are the queries, so the model need not run, and nothing can be decoded."""
-    monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("stored sentences are decoded"))
-    monkeypatch.setattr(model, "teacher_forced", lambda *_: pytest.fail("the model is run"))
+    monkeypatch.setattr(Translator, "translations", lambda *_: pytest.fail("stored sentences are decoded"))
+    monkeypatch.setattr(Engine, "teacher_forced", lambda *_: pytest.fail("the model is run"))
     options = {"seed": 3} | ({} if method == "vanilla" else QUICK)
     report = fit(store, method=method, model=model, sentences=20, **options)
     assert report.self_trained
@@ -295,7 +295,7 @@ def test_the_memory_trains_itself(
     combiner = load_combiner(report.store, method)
     assert combiner is not None
     assert (combiner.record["dev"], combiner.record["dev_pairs"], combiner.record["sentences"]) == (None, None, 20)
-    features = collect_stored(model, Searcher(store), 20, combiner.needs, seed=3)
+    features = collect_stored(TorchEngine(model), Searcher(store), 20, combiner.needs, seed=3)
     assert len(features) == combiner.record["dev_tokens"]
     assert features.judge(combiner)[0] == pytest.approx(report.nll, abs=NLL)
     assert report.base_nll == pytest.approx(features.base_nll, abs=NLL)
@@ -358,13 +358,13 @@ def test_exact_perturbation(
     corpus = dev if with_dev else []
     closed = fit(store.path, corpus, name="closed", model=model, sentences=12, **options)
     read: list[int] = []
-    project = TranslationModel.token_log_p
+    project = Engine.token_log_p
 
-    def spy(self: TranslationModel, hidden: Any, tokens: Any) -> Any:
+    def spy(self: Engine, hidden: Any, tokens: Any) -> Any:
         read.append(len(tokens))
         return project(self, hidden, tokens)
 
-    monkeypatch.setattr(TranslationModel, "token_log_p", spy)
+    monkeypatch.setattr(Engine, "token_log_p", spy)
     exact = fit(store.path, corpus, model=model, exact_perturbation=True, sentences=12, name="exact", **options)
     assert sum(read) > 8 * exact.combiner.record["dev_tokens"], "K projections per position"
     assert exact.nll == pytest.approx(closed.nll, abs=1e-3)

@@ -73,16 +73,16 @@ def test_a_translator_and_its_explanations(
     store: Store, model: TranslationModel, dev: list[Path], meddle: Callable[[], None]
 ) -> None:
     before = fit(build_index(store), dev, "robust", model=model, k=4, **ONE).store
-    translator = Translator(before, "robust", settings=SHORT, model=model)
+    translator = Translator.open(before, "robust", settings=SHORT, model=model)
     source = [DEV[0][0]]
-    expected = explain(translator, translator.run(source)[0])
+    expected = explain(translator, next(translator.translations(source)))
     signature = translator.signature
     meddle()
-    assert explain(translator, translator.run(source)[0]) == expected
+    assert explain(translator, next(translator.translations(source))) == expected
     assert translator.signature == signature
-    again = Translator(before, "robust", settings=SHORT, model=model)
+    again = Translator.open(before, "robust", settings=SHORT, model=model)
     assert again.signature == signature, "the index it names was kept for it"
-    assert Translator(before.latest(), "robust", settings=SHORT, model=model).signature != signature
+    assert Translator.open(before.latest(), "robust", settings=SHORT, model=model).signature != signature
 
 
 def build_index(store: Store) -> Store:
@@ -92,7 +92,7 @@ def build_index(store: Store) -> Store:
 def test_a_store_from_before_a_fit_says_so(store: Store, model: TranslationModel, dev: list[Path]) -> None:
     fit(store, dev, "vanilla", model=model, decode_best=0, k=4)
     with pytest.warns(UserWarning, match=r"opened before something was fitted.*store\.latest\(\)"):
-        Translator(store, model=model)
+        Translator.open(store, model=model)
     with (
         pytest.raises(MethodError, match=r"store\.latest\(\)"),
         attach(model.hf, model.codec.tokenizer, store),
@@ -106,12 +106,12 @@ def test_a_model_that_was_moved_is_remembered(
     place, new = tmp_path / "model", tmp_path / "moved"
     shutil.copytree(family_directory("marian"), place)
     store = make_store(tmp_path / "store", load("marian", place))
-    translator = Translator(store, "base", model=str(family_directory("marian")), device="cpu")
+    translator = Translator.open(store, "base", model=str(family_directory("marian")), device="cpu")
     assert info(store.path)["model"]["id"] == str(place), "a copy is no move"
     place.rename(new)
-    Translator(store.path, "base", model=str(new), device="cpu")
+    Translator.open(store.path, "base", model=str(new), device="cpu")
     assert info(store.path)["model"]["id"] == str(new)
-    assert Translator(store.path, "base", device="cpu").model.fingerprint == translator.model.fingerprint
+    assert Translator.open(store.path, "base", device="cpu").model.fingerprint == translator.model.fingerprint
     new.rename(place)
     report = build(store.path, write_corpus(SENTENCES[:2]), str(place), device="cpu", precision="float32")
     assert report.model == replace(store.model, id=str(place))

@@ -14,7 +14,7 @@ from knnmt.corpus import Pair
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator, explain
 from knnmt.methods import Robust, default_of, load_combiner
-from knnmt.model import TranslationModel
+from knnmt.model import TorchEngine, TranslationModel
 from knnmt.search import Searcher
 from knnmt.training import collect_features
 from knnmt.workflow import evaluate, fit, use
@@ -45,20 +45,21 @@ def test_decoding_uses_robust_and_explains_what_it_did(fitted: Store, model: Tra
     fitted = use(fitted, "robust")
     assert default_of(fitted).name == "robust"
     lines = [source for source, _ in DEV[:3]]
-    translator = Translator(fitted, model=model, settings=Settings(beam=2, max_length=12, split=False))
+    translator = Translator.open(fitted, model=model, settings=Settings(beam=2, max_length=12, split=False))
     assert translator.method == "robust"
     combiner = load_combiner(fitted, "robust")
     assert isinstance(combiner, Robust)
-    translations = translator.run(lines)
+    translations = list(translator.translations(lines))
     lambdas, constants, temperatures = set(), set(), set()
     for translation in translations:
         tokens = explain(translator, translation)["tokens"]
         (sentence,) = translation.sentences
         with torch.inference_mode():
-            states = model.teacher_forced([sentence.source], [sentence.target])
-            logits = model.logits(states.hidden)
+            engine = TorchEngine(model)
+            states = engine.teacher_forced([sentence.source], [sentence.target])
+            logits = engine.project(states.hidden)
             found = Searcher(fitted).search(states.keys.numpy(), combiner.k)
-            answer = combiner.combine(observe(found, logits, logits.logsumexp(1), combiner.needs.top))
+            answer = combiner.combine(observe(found, logits, combiner.needs.top))
         assert len(tokens) == len(states.tokens)
         for row, token in enumerate(tokens):
             assert token["lambda"] == pytest.approx(answer.lam[row].item(), rel=TRUST)
@@ -73,7 +74,7 @@ def test_decoding_uses_robust_and_explains_what_it_did(fitted: Store, model: Tra
             temperatures.add(round(token["temperature"], 3))
             constants |= {round(each["c"], 3) for each in token["neighbours"]}
     assert min(len(lambdas), len(temperatures), len(constants)) > 3, "they differ from token to token"
-    base = Translator(fitted, "base", model=model, settings=translator.settings).translate(lines)
+    base = list(Translator.open(fitted, "base", model=model, settings=translator.settings).translate(lines))
     assert [translation.text for translation in translations] != base
 
 
@@ -89,7 +90,7 @@ def test_evaluate_asks_each_with_its_own_neighbours(
         combiner = load_combiner(fitted, name)
         if combiner is None:
             continue
-        features = collect_features(model, Searcher(fitted), pairs, combiner.needs)
+        features = collect_features(TorchEngine(model), Searcher(fitted), pairs, combiner.needs)
         nll, lam = features.judge(combiner)
         assert run.nll == pytest.approx(nll, abs=NLL)
         assert run.mean_lambda == pytest.approx(lam, abs=TRUST)

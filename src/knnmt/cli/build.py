@@ -31,7 +31,7 @@ def build(
         bool, typer.Option("--drop-unfinished", help="First remove what stopped builds have left in the store.")
     ] = False,
     force: options.Force = False,
-    engine: options.Runner = "auto",
+    engine: options.ModelEngine = "auto",
     precision: options.Precision = "auto",
     device: options.Device = "auto",
     threads: options.Threads = None,

@@ -36,7 +36,7 @@ MaxLength = Annotated[
     typer.Option(min=1, help="Most tokens of a translation; 1.2 × source + 10 by default.", show_default=False),
 ]
 Engine = Annotated[str, typer.Option(help="Runs the model: onnx, torch, generate (transformers' own); auto: quickest.")]
-Runner = Annotated[str, typer.Option("--engine", help="Runs the model: onnx or torch; auto: quickest.")]
+ModelEngine = Annotated[str, typer.Option("--engine", help="Runs the model: onnx or torch; auto: quickest.")]
 SkipAbove = Annotated[
     float, typer.Option(help="Do not search where the model gives a token more than this; 1: always search.")
 ]

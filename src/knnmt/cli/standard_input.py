@@ -1,4 +1,4 @@
-"""Lines of standard input in blocks: whole ones of a file; of a terminal or a slow pipe what is there."""
+"""Lines of standard input as they come, and when nothing more is there: a file, a terminal or a slow pipe."""
 
 import codecs
 import os
@@ -15,24 +15,17 @@ _PAUSE = 0.02  # seconds without anything to read, after which the lines that ar
 _LONGEST_WAIT = 0.2  # seconds of waiting, all in all, after which they are answered too: a pipe may drip
 
 
-def read_blocks(count: int) -> Iterator[list[str]]:
-    """Blocks of at most `count` lines, in order; what is no text is told after all lines before it were given."""
-    block: list[str] = []
+def read_lines() -> Iterator[str | None]:
+    """Every line in order, and None where nothing more is there now: before a pause, and before an error is raised."""
     number = 0
     try:
         for raw in _raw_lines():
             if raw is not None:
                 number += 1
-                block.append(_decoded(raw, number))
-            if block and (raw is None or len(block) == count):
-                yield block
-                block = []
+            yield raw if raw is None else _decoded(raw, number)
     except CorpusError:
-        if block:
-            yield block
+        yield None
         raise
-    if block:
-        yield block
 
 
 def _raw_lines() -> Iterator[bytes | None]:

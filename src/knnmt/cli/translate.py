@@ -1,6 +1,5 @@
 """`knnmt translate`"""
 
-import sys
 from typing import Annotated
 
 import typer
@@ -18,7 +17,7 @@ def translate(
     beam: options.Beam = 4,
     length_penalty: options.LengthPenalty = 0.6,
     max_length: options.MaxLength = None,
-    n_best: Annotated[int, typer.Option(min=1, help="Translations of each line, one a line.")] = 1,
+    n_best: Annotated[int, typer.Option(min=1, help="Translations of each line, one per line.")] = 1,
     batch_size: options.BatchSize = 32,
     engine: options.Engine = "auto",
     precision: options.Precision = "auto",
@@ -28,7 +27,7 @@ def translate(
     model: options.Moved = None,
     device: options.Device = "auto",
     threads: options.Threads = None,
-    as_json: Annotated[bool, typer.Option("--json", help="An explanation of every token, one object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One object per line that explains every token.")] = False,
 ) -> None:
     """Translate standard input, one line out for each line in; whoever waits for an answer gets it line by line.
 
@@ -36,7 +35,7 @@ def translate(
     """
     import json
 
-    from knnmt.cli.standard_input import read_blocks
+    from knnmt.cli.standard_input import read_lines
     from knnmt.cli.threads import use_threads
     from knnmt.decoding import Settings, Translator, explain
 
@@ -53,17 +52,15 @@ def translate(
         in_memory=in_memory,
         split=not no_split,
     )
-    translator = Translator(store, method, settings=settings, model=model, device=device)
+    translator = Translator.open(store, method, settings=settings, model=model, device=device)
     note(translator.signature)
-    # large blocks, so that batches are of like length; whoever types or waits for an answer gets it at once
-    for lines in read_blocks(16 * batch_size):
-        for translation in translator.run(lines):
-            if as_json:
-                print(json.dumps(explain(translator, translation), ensure_ascii=False))
-            elif n_best > 1:
-                best = [f"{score:.4f}\t{text}" for text, score in translation.n_best]
-                # n lines for each line in, where there are fewer translations and for an empty line too
-                print("\n".join(best + [""] * (n_best - len(best))))
-            else:
-                print(translation.text)
-        sys.stdout.flush()
+    for translation in translator.translations(read_lines()):
+        if as_json:
+            answer = json.dumps(explain(translator, translation), ensure_ascii=False)
+        elif n_best > 1:
+            best = [f"{score:.4f}\t{text}" for text, score in translation.n_best]
+            # n lines for each line in, where there are fewer translations and for an empty line too
+            answer = "\n".join(best + [""] * (n_best - len(best)))
+        else:
+            answer = translation.text
+        print(answer, flush=True)  # whoever waits for an answer gets it

@@ -5,11 +5,11 @@ from knnmt.combiner.combination import Combination
 from knnmt.combiner.inputs import first_of_its_value
 from knnmt.combiner.mixture import log_p_knn, log_shares_of_both, mix_logits, mixture_log_p
 from knnmt.combiner.needs import Needs
-from knnmt.combiner.observation import NEVER, Observation, observe, observe_with
+from knnmt.combiner.observation import LOG_ZERO, Observation, observe
 from knnmt.combiner.trained import Trained
 
 __all__ = [
-    "NEVER",
+    "LOG_ZERO",
     "Combination",
     "Combiner",
     "Needs",
@@ -20,7 +20,7 @@ __all__ = [
     "log_shares_of_both",
     "mix_logits",
     "mixture_log_p",
+    "no_combiner",
     "observe",
-    "observe_with",
     "read_config",
 ]

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from knnmt.combiner.combination import Combination
-from knnmt.combiner.observation import NEVER
+from knnmt.combiner.observation import LOG_ZERO
 
 _MAX_LOG_ODDS = 13.8  # λ = 1 − 1e-6; beyond it the model's own choice would vanish
 
@@ -18,7 +18,7 @@ def log_p_knn(tokens: Tensor, values: Tensor, log_weights: Tensor) -> Tensor:
         values, log_weights: of the neighbours  # [rows, K]
     """
     other = tokens[:, :, None] != values[:, None, :]  # [rows, tokens, K]
-    return log_weights[:, None, :].expand_as(other).masked_fill(other, NEVER).logsumexp(2)
+    return log_weights[:, None, :].expand_as(other).masked_fill(other, LOG_ZERO).logsumexp(2)
 
 
 def log_shares_of_both(combination: Combination) -> tuple[Tensor, Tensor]:
@@ -41,7 +41,7 @@ def mix_logits(logits: Tensor, log_sum_exp: Tensor, values: Tensor, combination:
     """
     log_odds = combination.log_odds.clamp_max(_MAX_LOG_ODDS)
     share = log_odds[:, None] + log_p_knn(values, values, combination.log_weights)
-    vote = (log_sum_exp[:, None] + share).masked_fill(share < NEVER / 2, -torch.inf)  # a logit of −inf stays
+    vote = (log_sum_exp[:, None] + share).masked_fill(share < LOG_ZERO / 2, -torch.inf)  # a logit of −inf stays
     own = logits.gather(1, values).float()
     # Equal tokens of a row get the same new logit, so it does not matter which of them is written last.
     logits.scatter_(1, values, torch.logaddexp(own, vote).to(logits.dtype))

@@ -1,19 +1,23 @@
 """What a combiner sees: what was found for some decoder states, and what the model itself thinks there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Self
 
 import torch
 from torch import Tensor
 
 from knnmt.combiner.needs import Needs
+from knnmt.model import Logits
 from knnmt.search import Neighbours
 
-# The log of a share that is none: exp gives 0 in every float format, and yet no gradient becomes NaN.
-NEVER = -1e4
+# Stands for log 0: exp gives 0 in every float format, and yet no gradient becomes NaN.
+LOG_ZERO = -1e4
 
 Rows = slice | Tensor
+
+
+_PER_NEIGHBOUR = {"per_neighbour": True}  # of a column that has an entry for each neighbour
 
 
 @dataclass(frozen=True)
@@ -27,63 +31,77 @@ class Observation:
         log_p_values: log p_NMT(v_k | ĥ)  # [rows, K]
         ids: the neighbours' ids in the store; −1 where there is none  # [rows, K]
         log_p_top: the model's highest log p's, as many as the combiner asks for  # [rows, top]
+        matching_past: how many tokens just before the neighbour, in its sentence, are the row's own last tokens; 0 for
+            missing neighbours, None where no combiner needs it  # int64 [rows, K]
     """
 
-    distances: Tensor
-    values: Tensor
-    log_confidence: Tensor
-    log_p_values: Tensor
-    ids: Tensor
+    distances: Tensor = field(metadata=_PER_NEIGHBOUR)
+    values: Tensor = field(metadata=_PER_NEIGHBOUR)
+    log_confidence: Tensor = field(metadata=_PER_NEIGHBOUR)
+    log_p_values: Tensor = field(metadata=_PER_NEIGHBOUR)
+    ids: Tensor = field(metadata=_PER_NEIGHBOUR)
     log_p_top: Tensor
+    matching_past: Tensor | None = field(default=None, metadata=_PER_NEIGHBOUR)
 
     @property
     def exists(self) -> Tensor:
         """Where there is a neighbour.  # [rows, K]"""
         return torch.isfinite(self.distances)
 
+    def is_enough_for(self, needs: Needs) -> bool:
+        """Whether all is there that a combiner needs."""
+        context = self.matching_past is not None or not needs.context
+        return context and self.distances.shape[1] >= needs.k and self.log_p_top.shape[1] >= needs.top
+
+    def columns(self) -> dict[str, Tensor]:
+        """All columns that there are, by name."""
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: column for name, column in named.items() if column is not None}
+
     def by_neighbour(self) -> dict[str, Tensor]:
-        """The columns that have a place for each neighbour, by name: all but those named here."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "log_p_top"}
+        """The columns that have an entry for each neighbour, by name."""
+        names = {each.name for each in fields(self) if each.metadata == _PER_NEIGHBOUR}
+        return {name: column for name, column in self.columns().items() if name in names}
 
     def take(self, rows: Rows, needs: Needs) -> Self:
         """Some rows, and of those what a combiner needs."""
-        columns = {name: column[rows, : needs.k] for name, column in self.by_neighbour().items()}
-        return replace(self, **columns, log_p_top=self.log_p_top[rows, : needs.top])
+        columns: dict[str, Tensor | None] = {
+            name: column[rows, : needs.k] for name, column in self.by_neighbour().items()
+        }
+        if not needs.context:
+            columns["matching_past"] = None
+        return replace(self, **columns, log_p_top=self.log_p_top[rows, : needs.top])  # type: ignore[arg-type]
 
     def reordered(self, order: Tensor) -> Self:
         """The neighbours of each row in another order.  # order [rows, K]"""
         return replace(self, **{name: column.gather(1, order) for name, column in self.by_neighbour().items()})
 
     def cpu(self) -> Self:
-        return type(self)(**{each.name: getattr(self, each.name).cpu() for each in fields(self)})
+        return replace(self, **{name: column.cpu() for name, column in self.columns().items()})
 
     @classmethod
     def concatenate(cls, parts: Sequence["Observation"]) -> Self:
         """The rows of all parts, one part behind the other."""
-        return cls(**{each.name: torch.cat([getattr(part, each.name) for part in parts]) for each in fields(cls)})
+        return cls(**{name: torch.cat([part.columns()[name] for part in parts]) for name in parts[0].columns()})
 
 
-def observe(neighbours: Neighbours, logits: Tensor, log_sum_exp: Tensor, top: int = 0) -> Observation:
+def observe(neighbours: Neighbours, logits: Logits, top: int = 0, matching_past: Tensor | None = None) -> Observation:
     """Join the neighbours with the model's own view of them.
 
     Args:
-        logits: [rows, vocabulary]
-        log_sum_exp: of each row of them  # [rows]
+        logits: of the same rows
         top: how many of the model's highest log p's are wanted
+        matching_past: as in `Observation`
     """
-    highest = logits.topk(top, dim=1).values.float() if top else logits[:, :0].float()
-    return observe_with(neighbours, logits, log_sum_exp, highest - log_sum_exp[:, None])
-
-
-def observe_with(neighbours: Neighbours, logits: Tensor, log_sum_exp: Tensor, log_p_top: Tensor) -> Observation:
-    """`observe`, where the model's highest log p's are known already."""
     device = logits.device
     values = torch.from_numpy(neighbours.values).to(device, torch.int64)
+    log_p_top = logits.highest(top)[0] if top else logits.values[:, :0].float()
     return Observation(
         distances=torch.from_numpy(neighbours.distances).to(device),
         values=values,
-        log_confidence=torch.from_numpy(neighbours.log_confidence).to(device).clamp_min(NEVER),
-        log_p_values=(logits.gather(1, values).float() - log_sum_exp[:, None]).clamp_min(NEVER),
+        log_confidence=torch.from_numpy(neighbours.log_confidence).to(device).clamp_min(LOG_ZERO),
+        log_p_values=logits.log_p(values).clamp_min(LOG_ZERO),
         ids=torch.from_numpy(neighbours.ids).to(device),
-        log_p_top=log_p_top.clamp_min(NEVER),
+        log_p_top=log_p_top.clamp_min(LOG_ZERO),
+        matching_past=None if matching_past is None else matching_past.to(device),
     )

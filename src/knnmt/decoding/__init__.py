@@ -1,27 +1,24 @@
-"""Translation: the memory inside the model, beam search, lines in and out."""
+"""Translation: beam search, `generate`, the memory inside somebody's model, lines in and out."""
 
 from knnmt.decoding.attach import attach
 from knnmt.decoding.beam import BeamSearch
-from knnmt.decoding.binding import check_binding, load_model, load_recorded, record_of
 from knnmt.decoding.explain import explain
-from knnmt.decoding.generation import GenerateEngine
+from knnmt.decoding.generation import GenerateSearch
 from knnmt.decoding.hypothesis import Hypothesis
-from knnmt.decoding.memory import Memory
 from knnmt.decoding.settings import Settings
-from knnmt.decoding.translator import Translation, Translator
+from knnmt.decoding.strategy import Strategy, choose_strategy
+from knnmt.decoding.translation import Translation
+from knnmt.decoding.translator import Translator
 
 __all__ = [
     "BeamSearch",
-    "GenerateEngine",
+    "GenerateSearch",
     "Hypothesis",
-    "Memory",
     "Settings",
+    "Strategy",
     "Translation",
     "Translator",
     "attach",
-    "check_binding",
+    "choose_strategy",
     "explain",
-    "load_model",
-    "load_recorded",
-    "record_of",
 ]

@@ -1,19 +1,21 @@
 """The memory inside somebody's own model: hooks that work under every strategy of `generate`."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+import torch
 from torch import Tensor
 
+from knnmt.binding import check_binding
 from knnmt.datastore import Store
-from knnmt.decoding.binding import check_binding, no_combiner
-from knnmt.decoding.memory import Memory
+from knnmt.decoding.written import tokens_read, watching
 from knnmt.errors import MethodError
-from knnmt.methods import default_of, load_combiner
-from knnmt.model import Heard, Tap, TranslationModel
+from knnmt.memory import Memory, past_of_sequences
+from knnmt.methods import default_of, load_combiner, no_combiner
+from knnmt.model import Heard, Logits, Tap, TranslationModel
 from knnmt.model.sharing import in_own_pass, lock_of
 from knnmt.search import Searcher
 
@@ -24,7 +26,9 @@ _ATTACHED: WeakSet[Any] = WeakSet()
 def attach(model: Any, tokenizer: Any, store: Store | str | Path, method: str | None = None) -> Iterator[None]:
     """Give a store's memory to a Hugging Face model while the block runs; then the model is as it was.
 
-    It helps every thread that runs the model within the block.
+    It helps every thread that runs the model within the block. A method that looks at the tokens so far knows them in
+    `generate`, and in a call of the model that has no cache or begins one; in a loop of your own with a cache it knows
+    those of the call.
 
     Args:
         model: the encoder-decoder the store was made with
@@ -42,10 +46,13 @@ def attach(model: Any, tokenizer: Any, store: Store | str | Path, method: str | 
     if combiner is None:
         raise MethodError(no_combiner(store, default))
     with _alone(model):
-        given = _forced_positions(model, tokenizer, store)
+        prefix = _prefix_length(model, tokenizer, store)
         tap, memory = Tap(model, store.model.key_layer), Memory(Searcher(store), combiner)
         # passes of knnmt's own, of a Translator with the same model say, have their own memory or none
-        with tap.hooks(lambda: not in_own_pass()) as heard, mixing(model, heard, memory, given):
+        with (
+            tap.hooks(lambda: not in_own_pass(), tokens=combiner.needs.context) as heard,
+            mixing(model, heard, memory, prefix),
+        ):
             yield
 
 
@@ -66,8 +73,8 @@ def _alone(model: Any) -> Iterator[None]:
             _ATTACHED.discard(model)
 
 
-def _forced_positions(model: Any, tokenizer: Any, store: Store) -> int:
-    """How many positions are forced, after checking that the store is this model's."""
+def _prefix_length(model: Any, tokenizer: Any, store: Store) -> int:
+    """How many tokens are given to the decoder, after checking that the store is this model's."""
     record = store.model
     wrapped = TranslationModel(
         model,
@@ -79,11 +86,11 @@ def _forced_positions(model: Any, tokenizer: Any, store: Store) -> int:
         source_prefix=record.source_prefix,
     )
     check_binding(wrapped, store)
-    return len(wrapped.codec.prefix) - 1
+    return len(wrapped.codec.prefix)
 
 
 @contextmanager
-def mixing(model: Any, heard: Heard, memory: Memory, forced: int) -> Iterator[None]:
+def mixing(model: Any, heard: Heard, memory: Memory, prefix: int) -> Iterator[None]:
     """Mix the memory into the logits of every pass that was heard; its loss and gradients stay its own.
 
     Changing the model's output, rather than adding a LogitsProcessor, is right in greedy, sampling and beam
@@ -91,11 +98,12 @@ def mixing(model: Any, heard: Heard, memory: Memory, forced: int) -> Iterator[No
 
     Args:
         heard: the states of the pass, of the thread that runs it; empty for a pass that is none of ours
-        forced: how many first positions are forced tokens (a language), which are not interpolated
+        prefix: how many first tokens are given (a start token, a language); what is forced is not interpolated
     """
+    context = memory.combiner.needs.context
 
     def after(module: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        keys = heard.keys
+        keys, read = heard.keys, heard.tokens
         heard.forget()
         if not keys.numel():
             return output
@@ -105,16 +113,20 @@ def mixing(model: Any, heard: Heard, memory: Memory, forced: int) -> Iterator[No
         cache = next((part for part in parts if hasattr(part, "get_seq_length")), None)
         length = logits.shape[1]
         before = cache.get_seq_length() - length if cache is not None else 0
-        skip = min(max(forced - before, 0), length)
-        if skip == length:
+        forced = min(max(prefix - 1 - before, 0), length)
+        if forced == length:
             return output
+        so_far = None
+        if context:
+            newest = read if read is not None else torch.full(keys.shape[:2], -1)  # somebody gave vectors, not tokens
+            so_far = past_of_sequences(tokens_read(model, newest, before), before + forced, prefix).flatten(0, 1)
         if logits.requires_grad:
             logits = logits.clone()
-        free = logits[:, skip:]
-        rows = free.reshape(-1, logits.shape[2])  # a view where nothing is skipped
-        memory.mix(keys[:, skip:].reshape(len(rows), -1), rows)
-        if rows.data_ptr() != free.data_ptr():
-            logits[:, skip:] = rows.view_as(free)
+        free = logits[:, forced:]
+        rows = Logits(free.reshape(-1, logits.shape[2]))  # a view where nothing is skipped
+        memory.begin().ask(keys[:, forced:].reshape(len(rows), -1), rows, so_far).mix_into(rows)
+        if rows.values.data_ptr() != free.data_ptr():
+            logits[:, forced:] = rows.values.view_as(free)
         if as_tuple:
             return (logits, *output[1:])
         output.logits = logits
@@ -123,7 +135,8 @@ def mixing(model: Any, heard: Heard, memory: Memory, forced: int) -> Iterator[No
     with lock_of(model):
         handle = model.register_forward_hook(after)
     try:
-        yield
+        with watching(model) if context else nullcontext():
+            yield
     finally:
         with lock_of(model):
             handle.remove()

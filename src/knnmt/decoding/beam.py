@@ -7,38 +7,47 @@ from torch import Tensor
 
 from knnmt.decoding.candidates import Candidates, propose
 from knnmt.decoding.hypothesis import Hypothesis
-from knnmt.decoding.memory import Memory
 from knnmt.decoding.rules import Rules
 from knnmt.decoding.settings import Settings
-from knnmt.model import Runner, TranslationModel
+from knnmt.memory import Memory
+from knnmt.model import Engine
 
-_NONE = -1e9  # the score of what is no hypothesis
+_NO_SCORE = -1e9  # of what is no hypothesis
 
 
 class BeamSearch:
     """Beam search of our own, with or without a memory."""
 
-    def __init__(self, model: TranslationModel, runner: Runner, rules: Rules, memory: Memory | None = None) -> None:
-        self.model, self.runner, self.rules, self.memory = model.run_by(runner), runner, rules, memory
-        self.name = f"{runner.name}-{runner.precision}"
+    def __init__(self, engine: Engine, rules: Rules, memory: Memory | None = None) -> None:
+        self.engine, self.rules, self.memory = engine, rules, memory
+        self.name = f"{engine.name}-{engine.precision}"
 
     @torch.inference_mode()
     def decode(self, sources: Sequence[list[int]], settings: Settings) -> list[list[Hypothesis]]:
         """The n best hypotheses of each encoded source, best first."""
-        prefix = list(self.model.codec.prefix)
-        longest = self.model.codec.max_length - len(prefix)
+        codec, rules = self.engine.model.codec, self.rules
+        prefix = list(codec.prefix)
+        longest = codec.max_length - len(prefix)
         caps = torch.tensor([min(settings.cap(len(source)), longest) for source in sources])
-        beams = _Beams(caps, settings, self.rules, given=len(prefix) - 1)
-        decoder = self.runner.start(sources)
-        step = decoder.step(torch.tensor([prefix] * len(sources)))  # one row a sentence: its beams are all alike yet
+        beams = _Beams(caps, settings, rules, given=len(prefix) - 1)
+        top = self.memory.combiner.needs.top if self.memory else 0
+        widest = max(beams.wanted + len(rules.banned) + len(rules.eos), top)
+        decoder = self.engine.start(sources)
+        recall = self.memory.begin(sources) if self.memory else None
+        states = decoder.step(torch.tensor([prefix] * len(sources)))  # one row per sentence: its beams are alike yet
         while True:
-            may_end = len(prefix) + beams.length >= self.rules.min_length
-            choice = beams.advance(propose(step, self.memory, self.rules, beams.wanted, may_end))
+            logits = decoder.project(states)
+            logits.read_highest(min(widest, logits.columns))
+            mixture = recall.ask(states.keys, logits, beams.so_far) if recall else None
+            may_end = len(prefix) + beams.length >= rules.min_length
+            choice = beams.advance(propose(logits, mixture, rules, beams.wanted, may_end))
             if choice is None:
                 return beams.results
             rows, tokens = choice
             decoder.select(rows)
-            step = decoder.step(tokens[:, None])
+            if recall:
+                recall.select(rows)
+            states = decoder.step(tokens[:, None])
 
 
 class _Beams:
@@ -62,9 +71,14 @@ class _Beams:
         self.eos = torch.tensor(rules.eos)
         self.scores = torch.zeros(sentences, 1)
         self.tokens = torch.empty(sentences, 1, 0, dtype=torch.int64)
-        self.finished_scores = torch.full((sentences, beam), _NONE)
+        self.finished_scores = torch.full((sentences, beam), _NO_SCORE)
         self.finished = torch.zeros(sentences, beam, int(caps.max()), dtype=torch.int64)
         self.finished_lengths = torch.zeros(sentences, beam, dtype=torch.int64)
+
+    @property
+    def so_far(self) -> Tensor:
+        """The tokens of each running hypothesis.  # [rows, length]"""
+        return self.tokens.flatten(0, 1)
 
     def advance(self, candidates: Candidates) -> tuple[Tensor, Tensor] | None:
         """Append a token to the hypotheses: rows of this step to go on with, and their tokens. None at the end."""
@@ -78,22 +92,22 @@ class _Beams:
             log_p[at_cap] = -torch.inf
             log_p[at_cap, :, 0], tokens[at_cap, :, 0] = 0.0, self.rules.eos[0]
         total = (self.scores[:, :, None] + log_p).flatten(1)
-        scores, places = total.topk(min(self.wanted, total.shape[1]), dim=1)
-        parents = places // log_p.shape[2]
-        chosen = tokens.flatten(1).gather(1, places)
-        grown = torch.cat([self.tokens.gather(1, _over(parents, self.length)), chosen[:, :, None]], 2)
+        scores, columns = total.topk(min(self.wanted, total.shape[1]), dim=1)
+        parents = columns // log_p.shape[2]
+        chosen = tokens.flatten(1).gather(1, columns)
+        grown = torch.cat([_hypotheses(self.tokens, parents), chosen[:, :, None]], 2)
         self.length += 1
         ends = torch.isin(chosen, self.eos) | at_cap[:, None]
         self._finish(scores, grown, ends)
-        running, best = scores.masked_fill(ends, _NONE).topk(beam, dim=1)
+        running, best = scores.masked_fill(ends, _NO_SCORE).topk(beam, dim=1)
         leaves = self._cannot_improve(running) | at_cap
         self._leave(leaves)
-        stay = _closed_up(~leaves)
+        stay = _fill_gaps(~leaves)
         if not len(stay):
             return None
         rows = torch.arange(sentences)[:, None] * width + parents.gather(1, best)
         self.scores = running[stay]
-        self.tokens = grown.gather(1, _over(best, self.length))[stay]
+        self.tokens = _hypotheses(grown, best)[stay]
         self._keep(stay)
         return rows[stay].flatten(), self.tokens[:, :, -1].flatten()
 
@@ -101,11 +115,11 @@ class _Beams:
         """Of the best `beam` continuations those that end are finished; the best `beam` finished ones are kept."""
         beam = self.settings.beam
         final = scores / self._norm()
-        final = final.masked_fill(~ends | (torch.arange(scores.shape[1]) >= beam) | (scores < _NONE / 2), _NONE)
+        final = final.masked_fill(~ends | (torch.arange(scores.shape[1]) >= beam) | (scores < _NO_SCORE / 2), _NO_SCORE)
         self.finished_scores, order = torch.cat([self.finished_scores, final], 1).topk(beam, dim=1)
         padded = torch.nn.functional.pad(grown, (0, self.finished.shape[2] - self.length))
         lengths = torch.full_like(order[:, :1], self.length).expand(-1, grown.shape[1])
-        self.finished = torch.cat([self.finished, padded], 1).gather(1, _over(order, self.finished.shape[2]))
+        self.finished = _hypotheses(torch.cat([self.finished, padded], 1), order)
         self.finished_lengths = torch.cat([self.finished_lengths, lengths], 1).gather(1, order)
 
     def _norm(self) -> float:
@@ -113,21 +127,21 @@ class _Beams:
 
     def _cannot_improve(self, running: Tensor) -> Tensor:
         """Whether the best running hypothesis, at its present length, is no better than the worst finished one."""
-        full = (self.finished_scores > _NONE / 2).all(1)
-        hopeless = running[:, 0] <= _NONE / 2
+        full = (self.finished_scores > _NO_SCORE / 2).all(1)
+        hopeless = running[:, 0] <= _NO_SCORE / 2
         if self.settings.beam == 1:
             return full | hopeless  # greedy search ends with the first end of sentence
         return (full & (running[:, 0] / self._norm() <= self.finished_scores[:, -1])) | hopeless
 
     def _leave(self, leaves: Tensor) -> None:
-        for place in leaves.nonzero().squeeze(1).tolist():
-            scores = self.finished_scores[place].tolist()
-            lengths = self.finished_lengths[place].tolist()
-            rows = self.finished[place].tolist()
-            self.results[int(self.numbers[place])] = [
+        for index in leaves.nonzero().squeeze(1).tolist():
+            scores = self.finished_scores[index].tolist()
+            lengths = self.finished_lengths[index].tolist()
+            rows = self.finished[index].tolist()
+            self.results[int(self.numbers[index])] = [
                 Hypothesis(row[:length], score)
                 for row, length, score in zip(rows, lengths, scores, strict=True)
-                if score > _NONE / 2
+                if score > _NO_SCORE / 2
             ][: self.settings.n_best]
 
     def _keep(self, stay: Tensor) -> None:
@@ -136,14 +150,14 @@ class _Beams:
         self.finished_lengths = self.finished_lengths[stay]
 
 
-def _closed_up(stays: Tensor) -> Tensor:
-    """Those that stay, the last of them in the places of those that leave: so a decoder has few to move."""
+def _fill_gaps(stays: Tensor) -> Tensor:
+    """Those that stay, the last of them in the gaps of those that leave: so a decoder has few to move."""
     count = int(stays.sum())
     order = torch.arange(count)
     order[~stays[:count]] = count + stays[count:].nonzero().squeeze(1)
     return order
 
 
-def _over(index: Tensor, length: int) -> Tensor:
-    """An index of hypotheses as `gather` wants it for their tokens.  # [sentences, n] → [sentences, n, length]"""
-    return index[:, :, None].expand(-1, -1, length)
+def _hypotheses(tokens: Tensor, index: Tensor) -> Tensor:
+    """Some of each sentence's hypotheses.  # [sentences, hypotheses, length], index [sentences, n]"""
+    return tokens.gather(1, index[:, :, None].expand(-1, -1, tokens.shape[2]))

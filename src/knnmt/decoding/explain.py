@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from knnmt.combiner import Combination, Observation, log_p_knn, mixture_log_p, observe
-from knnmt.decoding.memory import Memory
-from knnmt.decoding.translator import Translation, Translator
-from knnmt.search import Neighbours
+from knnmt.decoding.translation import Translation
+from knnmt.decoding.translator import Translator
+from knnmt.memory import Mixture, past_of_targets
+from knnmt.model import Logits
 
 _TOP = 5  # choices shown of the model, and of the neighbours
 
@@ -19,90 +19,87 @@ def explain(translator: Translator, translation: Translation) -> dict[str, Any]:
     answer: dict[str, Any] = {"source": translation.source, "translation": translation.text, "tokens": []}
     if translation.n_best:
         answer["n_best"] = [{"translation": text, "score": score} for text, score in translation.n_best]
-    model = translator.model
+    engine, memory = translator.engine, translator.memory
     for sentence in translation.sentences:
-        states = model.teacher_forced([sentence.source], [sentence.target])
-        for start in range(0, len(states.tokens), model.chunk_rows):
-            rows = slice(start, start + model.chunk_rows)  # never a whole line × vocabulary at once
-            answer["tokens"] += _rows(translator, states.keys[rows], states.hidden[rows], states.tokens[rows])
+        states = engine.teacher_forced([sentence.source], [sentence.target])
+        so_far = past_of_targets(states.tokens, states.lengths)
+        for start in range(0, len(states.tokens), engine.chunk_rows):
+            rows = slice(start, start + engine.chunk_rows)  # never a whole line × vocabulary at once
+            logits, tokens = engine.project(states.hidden[rows]), states.tokens[rows]
+            explained = _explain_model(translator, logits, tokens)
+            if memory is not None:
+                recall = memory.begin([sentence.source])
+                recall.select(torch.zeros(len(tokens), dtype=torch.int64))  # all positions are of one sentence
+                mixture = recall.ask(states.keys[rows], logits, so_far[rows])
+                _add_neighbours(explained, translator, mixture, tokens, logits)
+            answer["tokens"] += explained
     return answer
 
 
-def _rows(translator: Translator, keys: Tensor, hidden: Tensor, tokens: Tensor) -> list[dict[str, Any]]:
-    names = translator.model.codec.piece
-    logits = translator.model.logits(hidden).float()
-    log_p = logits.log_softmax(1)
-    gold = log_p.gather(1, tokens[:, None]).squeeze(1)
-    top = log_p.topk(_TOP, dim=1)
+def _explain_model(translator: Translator, logits: Logits, tokens: Tensor) -> list[dict[str, Any]]:
+    """What the model alone says of each row."""
+    piece = translator.model.codec.piece
+    top, top_tokens = logits.highest(_TOP)
+    p_nmt = logits.log_p(tokens[:, None]).squeeze(1).exp().tolist()
     rows: list[dict[str, Any]] = []
     for i, token in enumerate(tokens.tolist()):
-        best = zip(top.indices[i].tolist(), top.values[i].exp().tolist(), strict=True)
-        p = float(gold[i].exp())
+        best = zip(top_tokens[i].tolist(), top[i].exp().tolist(), strict=True)
         rows.append(
             {
-                "token": names(token),
+                "token": piece(token),
                 "lambda": 0.0,
-                "p": p,
-                "p_nmt": p,
+                "p": p_nmt[i],
+                "p_nmt": p_nmt[i],
                 "p_knn": None,
                 "temperature": None,
-                "nmt_top": [{"token": names(index), "p": value} for index, value in best],
+                "nmt_top": [{"token": piece(index), "p": value} for index, value in best],
                 "knn_top": [],
                 "neighbours": [],
             }
         )
-    if (memory := translator.engine.memory) is not None:
-        _add_neighbours(rows, translator, memory, memory.find(keys, top.values), tokens, logits, gold)
     return rows
 
 
 def _add_neighbours(
-    rows: list[dict[str, Any]],
-    translator: Translator,
-    memory: Memory,
-    found: Neighbours,
-    tokens: Tensor,
-    logits: Tensor,
-    gold: Tensor,
+    rows: list[dict[str, Any]], translator: Translator, mixture: Mixture, tokens: Tensor, logits: Logits
 ) -> None:
-    seen = observe(found, logits, logits.logsumexp(1), memory.combiner.needs.top)
-    combination = memory.combiner.combine(seen)
-    p = mixture_log_p(combination, seen.values, tokens, gold).exp().tolist()
-    p_knn = (combination.weights * (seen.values == tokens[:, None])).sum(1).tolist()
-    shares = log_p_knn(seen.values, seen.values, combination.log_weights).exp()
+    values, trust = mixture.observation.values, mixture.combination
+    p = mixture.log_p(tokens[:, None], logits.log_p(tokens[:, None])).exp().squeeze(1).tolist()
+    p_knn = mixture.p_knn(tokens[:, None]).squeeze(1).tolist()
+    votes = mixture.p_knn(values)
     for i, row in enumerate(rows):
-        row["lambda"] = float(combination.lam[i])
+        row["lambda"] = float(trust.lam[i])
         row["p"], row["p_knn"] = p[i], p_knn[i]
-        row["temperature"] = float(combination.temperature[i])
-        row["knn_top"] = _votes(translator, seen.values[i], shares[i])
-        row["neighbours"] = _neighbours(translator, found, seen, combination, i)
+        row["temperature"] = float(trust.temperature[i])
+        row["knn_top"] = _votes(translator, values[i], votes[i])
+        row["neighbours"] = _neighbours(translator, mixture, i)
 
 
 def _votes(translator: Translator, values: Tensor, shares: Tensor) -> list[dict[str, Any]]:
     """The neighbours' distinct tokens, most voted first."""
-    names = translator.model.codec.piece
+    piece = translator.model.codec.piece
     votes = sorted(dict(zip(values.tolist(), shares.tolist(), strict=True)).items(), key=lambda vote: -vote[1])
-    return [{"token": names(value), "p": share} for value, share in votes[:_TOP] if share > 0]
+    return [{"token": piece(value), "p": share} for value, share in votes[:_TOP] if share > 0]
 
 
-def _neighbours(
-    translator: Translator, found: Neighbours, seen: Observation, combination: Combination, row: int
-) -> list[dict[str, Any]]:
-    names = translator.model.codec.piece
-    exists = found.ids[row] >= 0
-    places = translator.store.provenance(found.ids[row][exists])
+def _neighbours(translator: Translator, mixture: Mixture, row: int) -> list[dict[str, Any]]:
+    piece = translator.model.codec.piece
+    seen, trust = mixture.observation, mixture.combination
+    ids = seen.ids[row].cpu().numpy()
+    assert translator.memory is not None
+    found = translator.memory.searcher.store.provenance(ids[ids >= 0])
     return [
         {
-            "token": names(int(found.values[row, k])),
-            "distance": float(found.distances[row, k]),
+            "token": piece(int(seen.values[row, k])),
+            "distance": float(seen.distances[row, k]),
             "confidence": float(seen.log_confidence[row, k].exp()),
-            "weight": float(combination.weights[row, k]),
-            "c": float(combination.c[row, k]),
-            "source": place.source,
-            "target": place.target,
-            "origin": place.origin,
-            "line": place.line,
-            "position": place.position,
+            "weight": float(trust.weights[row, k]),
+            "c": float(trust.c[row, k]),
+            "source": each.source,
+            "target": each.target,
+            "origin": each.origin,
+            "line": each.line,
+            "position": each.position,
         }
-        for k, place in enumerate(places)
+        for k, each in enumerate(found)
     ]

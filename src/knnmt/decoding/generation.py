@@ -10,9 +10,9 @@ from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria,
 
 from knnmt.decoding.attach import mixing
 from knnmt.decoding.hypothesis import Hypothesis
-from knnmt.decoding.memory import Memory
 from knnmt.decoding.settings import Settings
-from knnmt.model import TranslationModel
+from knnmt.memory import Memory
+from knnmt.model import Engine, TorchEngine, TranslationModel
 
 
 class _Limits:
@@ -44,14 +44,14 @@ class _EndAtLimit(_Limits, LogitsProcessor):
         return torch.where(self.reached(input_ids, spare=1)[:, None], ending, scores)
 
 
-class GenerateEngine:
+class GenerateSearch:
     """Beam search by `model.generate`, with or without a memory."""
 
     name = "generate"
 
     def __init__(self, model: TranslationModel, memory: Memory | None = None) -> None:
-        self.model = model
-        self.memory = memory
+        self.model, self.memory = model, memory
+        self.engine: Engine = TorchEngine(model)  # for explanations; `generate` runs the model itself
 
     @torch.inference_mode()
     def decode(self, sources: Sequence[list[int]], settings: Settings) -> list[list[Hypothesis]]:
@@ -81,8 +81,8 @@ class GenerateEngine:
         )
         memory = self.memory
         with (
-            model.tap.listening() as heard,
-            mixing(model.hf, heard, memory, len(prefix) - 1) if memory else nullcontext(),
+            model.tap.listening(tokens=memory is not None and memory.combiner.needs.context) as heard,
+            mixing(model.hf, heard, memory, len(prefix)) if memory else nullcontext(),
         ):
             output = model.hf.generate(
                 input_ids=padded,

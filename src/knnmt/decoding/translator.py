@@ -1,74 +1,73 @@
 """The public face of translation: lines in, lines out, in the same order."""
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sized
 from pathlib import Path
 
+from knnmt.binding import check_binding, load_model
 from knnmt.combiner import Combiner
 from knnmt.corpus import has_text
 from knnmt.datastore import Store
-from knnmt.decoding.binding import check_binding, load_model, no_combiner
-from knnmt.decoding.engines import Engine, make_engine
 from knnmt.decoding.hypothesis import Hypothesis
-from knnmt.decoding.memory import Memory
 from knnmt.decoding.settings import Settings
 from knnmt.decoding.splitting import Splitter
+from knnmt.decoding.strategy import choose_strategy
+from knnmt.decoding.translation import Sentence, Translation
 from knnmt.errors import MethodError
-from knnmt.methods import BASE, default_of, load_combiner
-from knnmt.model import TranslationModel, batches_by_tokens
-from knnmt.progress import progress
+from knnmt.memory import Memory
+from knnmt.methods import BASE, default_of, load_combiner, no_combiner
+from knnmt.model import Engine, TranslationModel, batches_by_tokens
+from knnmt.progress import Meter, progress
 from knnmt.search import Searcher
 from knnmt.shell import command
 
+_BATCHES_READ = 16  # batches of lines read at once, so that a batch has sentences of like length
 _SOURCE_TOKENS = 8192  # padded source tokens of a batch, whatever its number of sentences
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence as the model saw it and as it translated it, in token ids."""
-
-    source: list[int]
-    target: list[int]
-
-
-@dataclass(frozen=True)
-class Translation:
-    """A line's translation.
-
-    Attributes:
-        text: the best translation
-        n_best: the n best texts with their scores, where several were asked for and the line is one sentence
-        sentences: of the line; none where it is empty
-    """
-
-    source: str
-    text: str
-    n_best: list[tuple[str, float]]
-    sentences: list[Sentence]
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens were generated."""
-        return sum(len(sentence.target) for sentence in self.sentences)
+_FIXED = ("engine", "precision", "in_memory", "skip_above")  # settings that a translator is made with
 
 
 class Translator:
-    """Translates with a store's model and its neighbours' help.
+    """Translates with a model, and with a memory's help if there is one. `Translator.open` makes it from a store.
 
     Args:
-        store: a store or its directory
-        method: the name of a fitted combiner, or `base`, or a combiner; by default the best that was fitted
-        model: the store's, to share it, or where it is now if it was moved
-        searcher: to share with other translators of the same store
-        settings: beam search's
+        model: a model, for which the settings choose an engine, or an engine
+        memory: bound to the same model
+        settings: beam search's; `translate` may be given others
+        method: what the memory is called in signatures; its combiner's method by default
+        store: named in signatures; the memory's by default
 
     Example:
-        Translator("memory").translate(["Starten Sie den Dienst neu."])
+        list(Translator.open("memory").translate(["Starten Sie den Dienst neu."]))
     """
 
     def __init__(
         self,
+        model: TranslationModel | Engine,
+        memory: Memory | None = None,
+        settings: Settings | None = None,
+        *,
+        method: str | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self.memory = memory
+        self.settings = settings or Settings(skip_above=memory.skip_above if memory else 1.0)
+        if memory is not None and memory.skip_above != self.settings.skip_above:
+            raise MethodError(
+                f"The settings skip above {self.settings.skip_above:g}, but the memory above {memory.skip_above:g}; "
+                "give both the same."
+            )
+        self.store = store or (memory.searcher.store if memory else None)
+        self.method = method or (memory.combiner.method if memory else BASE)
+        made_with = self.store.model.precision if self.store else None
+        self.strategy = choose_strategy(model, memory, self.settings, made_with)
+        self.engine = self.strategy.engine
+        self.model = self.engine.model
+        self.settings.check_vocabulary(self.model.vocab_size)
+        self.splitter = Splitter(self.model.codec.source_lang, self.model.codec.target_lang)
+
+    @classmethod
+    def open(
+        cls,
         store: Store | str | Path,
         method: str | Combiner | None = None,
         *,
@@ -76,58 +75,108 @@ class Translator:
         model: TranslationModel | str | None = None,
         searcher: Searcher | None = None,
         device: str = "auto",
-    ) -> None:
-        self.store = Store.open(store)
-        self.settings = settings or Settings()
-        default = default_of(self.store)
-        self.method = method.method if isinstance(method, Combiner) else method or default.name
-        combiner = method if isinstance(method, Combiner) else load_combiner(self.store, self.method)
-        if method is None and combiner is None and self.store.manifest.default != BASE:
-            warnings.warn(f"{no_combiner(self.store, default)} Until then the model translates alone.", stacklevel=2)
+    ) -> "Translator":
+        """A translator with a store's model and the help of its neighbours.
+
+        Args:
+            store: a store or its directory
+            method: the name of a fitted combiner, or `base`, or a combiner; by default the best that was fitted
+            settings: beam search's
+            model: the store's, to share it, or where it is now if it was moved
+            searcher: to share with other translators of the same store
+        """
+        store = Store.open(store)
+        settings = settings or Settings()
+        default = default_of(store)
+        name = method.method if isinstance(method, Combiner) else method or default.name
+        combiner = method if isinstance(method, Combiner) else load_combiner(store, name)
+        if method is None and combiner is None and store.manifest.default != BASE:
+            warnings.warn(f"{no_combiner(store, default)} Until then the model translates alone.", stacklevel=2)
         if method is None and default.unusable:
-            see = command("info", self.store.path)
+            see = command("info", store.path)
             warnings.warn(f"{', '.join(default.unusable)} cannot be used, see `{see}`.", stacklevel=2)
-        self.settings.check_vocabulary(self.store.model.vocab_size)
-        if combiner is not None and combiner.k > self.store.pairs:
+        settings.check_vocabulary(store.model.vocab_size)
+        if combiner is not None and combiner.k > store.pairs:
             raise MethodError(
-                f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}; fit it again."
+                f"{name} looks at {combiner.k} neighbours, but the store holds {store.pairs}; fit it again."
             )
         if isinstance(model, TranslationModel):
-            check_binding(model, self.store)
+            check_binding(model, store)
         else:
-            model = load_model(self.store, device, model)
+            model = load_model(store, device, model)
         memory = None
         if combiner is not None:
-            memory = Memory(
-                searcher or Searcher(self.store, self.settings.in_memory), combiner, self.settings.skip_above
-            )
-        self.engine: Engine = make_engine(model, memory, self.settings, self.store.model.precision)
-        self.model = self.engine.model
-        self.splitter = Splitter(self.model.codec.source_lang, self.model.codec.target_lang)
+            memory = Memory(searcher or Searcher(store, settings.in_memory), combiner, settings.skip_above)
+        return cls(model, memory, settings, method=name, store=store)
 
     @property
     def signature(self) -> str:
         """What a reader needs to get the same translations again."""
-        parts = [f"method:{self.method}", f"engine:{self.engine.name}", self.settings.signature]
-        if (memory := self.engine.memory) is not None:
-            parts += [memory.combiner.signature, f"index:{memory.searcher.description}"]
-        parts += [f"model:{self.store.model.fingerprint[:8]}", f"store:{self.store.fingerprint[:8]}"]
+        parts = [f"method:{self.method}", f"engine:{self.strategy.name}", self.settings.signature]
+        if self.memory is not None:
+            parts += [self.memory.combiner.signature, f"index:{self.memory.searcher.description}"]
+        parts.append(f"model:{self.model.fingerprint[:8]}")
+        if self.store is not None:
+            parts.append(f"store:{self.store.fingerprint[:8]}")
         return "|".join(parts)
 
-    def translate(self, lines: Iterable[str]) -> list[str]:
-        """One line out for each line in; empty lines give empty lines."""
-        return [translation.text for translation in self.run(lines)]
+    def translate(self, lines: Iterable[str | None], settings: Settings | None = None) -> Iterator[str]:
+        """One line out for each line in; empty lines give empty lines.
 
-    def run(self, lines: Iterable[str]) -> list[Translation]:
-        """`translate`, with n-best lists and token counts."""
-        lines = _checked(lines)
-        split = self.splitter.split if self.settings.splits else _whole
+        Lines are read as they are needed, as many at once as make good batches.
+
+        Args:
+            lines: a None among them means that nothing more is there now: what was read is translated at once
+            settings: in place of the translator's own, with the same engine, precision, index and skipping
+        """
+        return (translation.text for translation in self.translations(lines, settings))
+
+    def translations(self, lines: Iterable[str | None], settings: Settings | None = None) -> Iterator[Translation]:
+        """`translate`, with n-best lists and tokens."""
+        if isinstance(lines, str | bytes):  # which would be taken for a list of characters
+            raise TypeError(f"translate takes lines, not a single {type(lines).__name__}; give [line].")
+        return self._stream(lines, self._allowed(settings))
+
+    def _allowed(self, settings: Settings | None) -> Settings:
+        """The settings of a call."""
+        if settings is None:
+            return self.settings
+        for name in _FIXED:
+            asked, own = getattr(settings, name), getattr(self.settings, name)
+            if asked != own:
+                raise MethodError(
+                    f"The translator was made with {name}={own!r}, which a call cannot change to {asked!r}; "
+                    "make another translator."
+                )
+        settings.check_vocabulary(self.model.vocab_size)
+        return settings
+
+    def _stream(self, lines: Iterable[str | None], settings: Settings) -> Iterator[Translation]:
+        total, done = len(lines) if isinstance(lines, Sized) else None, 0
+        for block in _blocks(lines, _BATCHES_READ * settings.batch_size):
+            # a bar for each block: none may stand there while somebody types, or while the caller shows one
+            with progress(f"Translating ({self.method})", total=total or len(block), unit="tokens") as meter:
+                if total:
+                    meter.skip(done)
+                translated = self._translate(block, settings, meter)
+            done += len(block)
+            yield from translated
+
+    def _translate(self, lines: list[str], settings: Settings, meter: Meter) -> list[Translation]:
+        split = self.splitter.split if settings.splits else _whole
         sentences = [split(line) if has_text(line) else [] for line in lines]
-        flat = [sentence for line in sentences for sentence in line]
-        encoded = self._encode(flat)
-        decoded = iter(zip(encoded, self._decode(encoded), strict=True))
+        encoded = self._encode([sentence for line in sentences for sentence in line])
+        distinct = [list(ids) for ids in dict.fromkeys(map(tuple, encoded))]  # the same sentence is translated once
+        found: dict[tuple[int, ...], list[Hypothesis]] = {}
+        for batch in batches_by_tokens(distinct, budget=_SOURCE_TOKENS, rows=settings.batch_size):
+            hypotheses = self.strategy.decode([distinct[i] for i in batch], settings)
+            found |= {tuple(distinct[i]): each for i, each in zip(batch, hypotheses, strict=True)}
+            share = len(batch) / len(distinct)
+            meter.advance(share * len(lines), units=sum(len(each[0].tokens) for each in hypotheses))
+        decoded = iter([(ids, found[tuple(ids)]) for ids in encoded])
         return [
-            self._assemble(line, [next(decoded) for _ in parts]) for line, parts in zip(lines, sentences, strict=True)
+            self._assemble(line, [next(decoded) for _ in parts], settings)
+            for line, parts in zip(lines, sentences, strict=True)
         ]
 
     def _encode(self, sentences: list[str]) -> list[list[int]]:
@@ -141,35 +190,28 @@ class Translator:
                 )
         return [codec.truncate_source(ids) for ids in encoded]
 
-    def _decode(self, encoded: list[list[int]]) -> list[list[Hypothesis]]:
-        distinct = [list(ids) for ids in dict.fromkeys(map(tuple, encoded))]  # the same sentence is translated once
-        results: dict[tuple[int, ...], list[Hypothesis]] = {}
-        batches = batches_by_tokens(distinct, budget=_SOURCE_TOKENS, rows=self.settings.batch_size)
-        with progress(f"Translating ({self.method})", total=len(distinct), unit="tokens") as meter:
-            for batch in batches:
-                found = self.engine.decode([distinct[i] for i in batch], self.settings)
-                results |= {tuple(distinct[i]): hypotheses for i, hypotheses in zip(batch, found, strict=True)}
-                meter.advance(len(batch), units=sum(len(best[0].tokens) for best in found))
-        return [results[tuple(ids)] for ids in encoded]
-
-    def _assemble(self, line: str, parts: list[tuple[list[int], list[Hypothesis]]]) -> Translation:
+    def _assemble(self, line: str, parts: list[tuple[list[int], list[Hypothesis]]], settings: Settings) -> Translation:
         texts = [self.model.codec.decode([h.tokens for h in found]) for _, found in parts]
         n_best = []
-        if len(parts) == 1 and self.settings.n_best > 1:
+        if len(parts) == 1 and settings.n_best > 1:
             n_best = [(text, h.score) for text, h in zip(texts[0], parts[0][1], strict=True) if h.score is not None]
         sentences = [Sentence(source, found[0].tokens) for source, found in parts]
         return Translation(line, self.splitter.join([best[0] for best in texts]), n_best, sentences)
 
 
-def _checked(lines: Iterable[str]) -> list[str]:
-    """A list of lines; a single str would be taken for a list of characters."""
-    if isinstance(lines, str | bytes):
-        raise TypeError(f"translate takes a list of lines, not a single {type(lines).__name__}; give [line].")
-    lines = list(lines)
+def _blocks(lines: Iterable[str | None], size: int) -> Iterator[list[str]]:
+    """Lines in lists of at most `size`; shorter where a None is among them, and at the end."""
+    block: list[str] = []
     for line in lines:
-        if not isinstance(line, str):
-            raise TypeError(f"translate takes a list of str, not of {type(line).__name__}; give text.")
-    return lines
+        if line is not None and not isinstance(line, str):
+            raise TypeError(f"translate takes lines of str, not of {type(line).__name__}; give text.")
+        if line is not None:
+            block.append(line)
+        if block and (line is None or len(block) == size):
+            yield block
+            block = []
+    if block:
+        yield block
 
 
 def _whole(line: str) -> list[str]:

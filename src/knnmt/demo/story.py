@@ -229,8 +229,8 @@ class Demo:
         return example | self._explained(example["source"])
 
     def _explained(self, source: str) -> dict[str, Any]:
-        translator = Translator(self.store, "robust", settings=_SETTINGS, model=self.model)
-        return explain(translator, translator.run([source])[0])
+        translator = Translator.open(self.store, "robust", settings=_SETTINGS, model=self.model)
+        return explain(translator, next(translator.translations([source])))
 
     def _teach(self) -> dict[str, Any]:
         """Add the pair that robust was farthest from, and translate its source again."""

@@ -38,12 +38,13 @@ def lambda_curve(features: Features, combiner: Combiner) -> list[LambdaPoint]:
     """Points of both curves, those of retrieved tokens first, each from the least confident on."""
     counts = torch.zeros(2 * INTERVALS, dtype=torch.float64)
     sums = torch.zeros_like(counts)
-    for rows, seen, answer in features.combined(combiner):
+    for rows, mixture in features.mixtures(combiner):
+        seen = mixture.observation
         interval = (features.log_p[rows].exp() * INTERVALS).long().clamp_max(INTERVALS - 1).cpu()
         found = ((seen.values == features.tokens[rows][:, None]) & seen.exists).any(1).cpu()
         place = interval + INTERVALS * ~found
         counts += torch.bincount(place, minlength=2 * INTERVALS)
-        sums += torch.bincount(place, answer.lam.double().cpu(), minlength=2 * INTERVALS)
+        sums += torch.bincount(place, mixture.combination.lam.double().cpu(), minlength=2 * INTERVALS)
     return [
         LambdaPoint(
             low=place % INTERVALS / INTERVALS,

@@ -1,7 +1,7 @@
 """The methods: one file each, one table."""
 
 from knnmt.methods.adaptive import Adaptive, AdaptiveMethod
-from knnmt.methods.default import Default, default_of, is_leaked
+from knnmt.methods.default import Default, default_of, is_leaked, no_combiner
 from knnmt.methods.method import FitTable, Fitted, Fitting, Method
 from knnmt.methods.registry import (
     BASE,
@@ -38,6 +38,7 @@ __all__ = [
     "method_named",
     "method_with",
     "methods",
+    "no_combiner",
     "register",
     "usable_combiner",
 ]

@@ -7,7 +7,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from knnmt.combiner import NEVER, Combination, Needs, Observation, Trained
+from knnmt.combiner import LOG_ZERO, Combination, Needs, Observation, Trained
 from knnmt.combiner.combination import behind_nearest, log_shares
 from knnmt.combiner.inputs import retrieval_inputs
 from knnmt.combiner.trained import seeded
@@ -51,8 +51,8 @@ class Adaptive(Trained):
         shares = log_shares(scores, exists[:, None, :] & self._reach(exists.device))  # [rows, choices, K]
         log_lam = log_some.logsumexp(1)
         return Combination(
-            log_weights=((log_some[:, :, None] + shares).logsumexp(1) - log_lam[:, None]).clamp_min(NEVER),
-            log_odds=(log_lam - log_none).where(exists[:, 0], NEVER),
+            log_weights=((log_some[:, :, None] + shares).logsumexp(1) - log_lam[:, None]).clamp_min(LOG_ZERO),
+            log_odds=(log_lam - log_none).where(exists[:, 0], LOG_ZERO),
             temperature=torch.full_like(log_lam, self.temperature),
             c=torch.zeros_like(seen.distances),
         )

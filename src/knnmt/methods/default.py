@@ -8,6 +8,7 @@ from knnmt.combiner import read_config
 from knnmt.datastore import Store
 from knnmt.errors import MethodError
 from knnmt.methods.registry import BASE, method_named
+from knnmt.shell import command
 
 LEAKED = 0.1  # share of dev pairs found in the store from which on their NLL says nothing
 
@@ -72,3 +73,11 @@ def _gain(config: dict[str, Any]) -> _Gain:
 def is_leaked(record: dict[str, Any]) -> bool:
     """Whether a combiner was fitted on pairs that were in the store: it trusts the store too much."""
     return bool(record.get("leaked", 0) > LEAKED * max(record.get("dev_pairs") or 0, 1))
+
+
+def no_combiner(store: Store, default: Default) -> str:
+    """Why there is no combiner to use, and what to do."""
+    if store.latest().combiners.keys() > store.combiners.keys():
+        return f"{store.path} was opened before something was fitted for it; open it again, with store.latest()."
+    why = default.why[:1].upper() + default.why[1:]
+    return f"{why} (store {store.path}); run `{command('fit', store.path, 'DEV')}` first."

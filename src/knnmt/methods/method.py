@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from knnmt.combiner import Combiner, Needs
 from knnmt.datastore import Store
-from knnmt.model import TranslationModel
+from knnmt.model import Engine
 from knnmt.options import Options, option
 from knnmt.training import Features
 
@@ -20,14 +20,14 @@ class Fitting:
 
     Attributes:
         features: the dev positions, after model and search have been over them
-        store, model: what they were searched in and computed by
+        store, engine: what they were searched in and computed by
         bleu: BLEU of a combiner on the first so many dev sentences; None where there are none to decode
         of_store: the combiner of a method that the store has already; None where it has none
     """
 
     features: Features
     store: Store
-    model: TranslationModel
+    engine: Engine
     bleu: Callable[[Combiner, int], float] | None
     of_store: Callable[[str], Combiner | None]
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
-from knnmt.combiner import NEVER, Combination, Needs, Observation, Trained
+from knnmt.combiner import LOG_ZERO, Combination, Needs, Observation, Trained
 from knnmt.combiner.combination import behind_nearest, log_shares
 from knnmt.combiner.inputs import log_p_inputs, retrieval_inputs
 from knnmt.combiner.trained import seeded
@@ -100,7 +100,7 @@ class Robust(Trained):
         scores = c - behind_nearest(seen) / self.scale * inverse[:, None]
         return Combination(
             log_weights=log_shares(scores, exists),
-            log_odds=(s_knn - s_nmt).where(exists[:, 0], NEVER),
+            log_odds=(s_knn - s_nmt).where(exists[:, 0], LOG_ZERO),
             temperature=self.scale / inverse.clamp_min(_SMALLEST),
             c=c,
         )
@@ -172,7 +172,7 @@ class RobustMethod(Perturbation, TrainedMethod):
         rng = np.random.default_rng([self.seed, 1])  # beside the trainer's own streams
         features = fitting.features
         if self.exact_perturbation:
-            return Perturber(how, ReadBack(self.sigma, rng, features, fitting.store, fitting.model))
+            return Perturber(how, ReadBack(self.sigma, rng, features, fitting.store, fitting.engine))
         return Perturber(how, ClosedForm(self.sigma, features.dim, rng))
 
     def training_record(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from knnmt.combiner import NEVER, Combination, Combiner, Needs, Observation
+from knnmt.combiner import LOG_ZERO, Combination, Combiner, Needs, Observation
 from knnmt.combiner.combination import behind_nearest, log_shares
 from knnmt.errors import MethodError
 from knnmt.methods.method import LARGEST_K, FitTable, Fitted, Fitting, Method
@@ -40,10 +40,10 @@ class Vanilla(Combiner):
 
     def combine(self, observation: Observation) -> Combination:
         exists = observation.exists
-        log_odds = torch.full_like(observation.distances[:, 0], self.lam).logit().clamp(NEVER, -NEVER)
+        log_odds = torch.full_like(observation.distances[:, 0], self.lam).logit().clamp(LOG_ZERO, -LOG_ZERO)
         return Combination(
             log_weights=log_shares(behind_nearest(observation) / -self.temperature, exists),
-            log_odds=log_odds.where(exists[:, 0], NEVER),  # without any neighbour the model's own distribution stays
+            log_odds=log_odds.where(exists[:, 0], LOG_ZERO),  # without any neighbour the model's own distribution stays
             temperature=torch.full_like(observation.distances[:, 0], self.temperature),
             c=torch.zeros_like(observation.distances),
         )

@@ -40,13 +40,16 @@ class Heard(local):
     Attributes:
         hidden: what entered the output projection  # [batch, length, d_model]
         keys: what is stored and searched; the same tensor for the key layer `output`  # [batch, length, dim]
+        tokens: what the decoder read; None where nobody asked for it or it read no ids  # [batch, length]
     """
 
     hidden: Tensor = torch.empty(0)
     keys: Tensor = torch.empty(0)
+    tokens: Tensor | None = None
 
     def forget(self) -> None:
         self.hidden = self.keys = torch.empty(0)
+        self.tokens = None
 
 
 class Tap:
@@ -67,19 +70,20 @@ class Tap:
         return int(self.projection.in_features)
 
     @contextmanager
-    def listening(self, project: bool = True) -> Iterator[Heard]:
+    def listening(self, project: bool = True, tokens: bool = False) -> Iterator[Heard]:
         """Record a pass of ours while the block runs; other threads' passes of the model are not touched.
 
         Args:
             project: without it the vocabulary is never touched: logits come out empty
+            tokens: record what the decoder reads too
         """
         mine = get_ident()
-        with own_pass(self.model), self.hooks(lambda: get_ident() == mine, project) as heard:
+        with own_pass(self.model), self.hooks(lambda: get_ident() == mine, project, tokens) as heard:
             yield heard
 
     @contextmanager
-    def hooks(self, acts: Callable[[], bool], project: bool = True) -> Iterator[Heard]:
-        """Record every pass for which `acts` says so, each thread's for itself."""
+    def hooks(self, acts: Callable[[], bool], project: bool = True, tokens: bool = False) -> Iterator[Heard]:
+        """Record every pass for which `acts` says so, each thread's for itself; arguments as for `listening`."""
         heard = Heard()
 
         def at_projection(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor] | None:
@@ -97,13 +101,17 @@ class Tap:
 
         # without options where another thread's pass sees the hook while it is being set or removed
         def at_decoder(module: nn.Module, inputs: Any, options: dict[str, Any] | None = None) -> Any:
-            return _mask_the_future(module, inputs, options) if options is not None and acts() else None
+            if options is None or not acts():
+                return None
+            if tokens:
+                heard.tokens = inputs[0] if inputs else options.get("input_ids")
+            return _mask_the_future(module, inputs, options) if self.fsmt else None
 
         with lock_of(self.model):
             handles = [self.projection.register_forward_pre_hook(at_projection)]
             if self.feed_forward is not None:
                 handles.append(self.feed_forward.register_forward_pre_hook(at_feed_forward))
-            if self.fsmt:
+            if self.fsmt or tokens:
                 handles.append(self.decoder.register_forward_pre_hook(at_decoder, with_kwargs=True))
         try:
             yield heard
@@ -116,7 +124,7 @@ class Tap:
 def _mask_the_future(
     module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """FSMT with its cache on makes no causal mask, so several positions a call (assisted decoding) see the future."""
+    """FSMT with its cache on makes no causal mask, so several positions per call (assisted decoding) see the future."""
     length = inputs[0].shape[1]
     if options["decoder_causal_mask"] is None and length > 1:
         cache = options.get("past_key_values")

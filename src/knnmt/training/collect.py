@@ -7,22 +7,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from knnmt.combiner import NEVER, Needs, Observation, observe
+from knnmt.combiner import LOG_ZERO, Needs, Observation
 from knnmt.corpus import Pair
 from knnmt.datastore import Ids, Store, StoredSentences
 from knnmt.errors import CorpusError
-from knnmt.model import States, TranslationModel
+from knnmt.memory import Observer, past_of_targets
+from knnmt.model import Engine, States, TranslationModel
 from knnmt.progress import progress
 from knnmt.search import Exclude, Searcher
 from knnmt.training.features import Features
 
 _STORED_ROWS = 4096  # of stored keys searched at once
 
-Leave = Callable[[Ids], Exclude]  # what is left out in the search for sentences of these numbers, one a row
+Leave = Callable[[Ids], Exclude]  # what is left out in the search for sentences of these numbers, one per row
 
 
 def collect_features(
-    model: TranslationModel,
+    engine: Engine,
     searcher: Searcher,
     pairs: Sequence[Pair],
     needs: Needs,
@@ -34,22 +35,24 @@ def collect_features(
 
     Args:
         keep_queries: keep what was searched for too
-        leave: makes the searches' `exclude`, from the places of pairs in `pairs`
+        leave: makes the searches' `exclude`, from the indices of pairs in `pairs`
     """
-    sources = model.codec.encode_sources([pair.source for pair in pairs])
-    targets = model.codec.encode_targets([pair.target for pair in pairs])
-    limit = model.codec.max_length
+    codec = engine.model.codec
+    sources = codec.encode_sources([pair.source for pair in pairs])
+    targets = codec.encode_targets([pair.target for pair in pairs])
+    limit = codec.max_length
     kept = [i for i in range(len(pairs)) if max(len(sources[i]), len(targets[i])) <= limit]
     if not kept:
         raise CorpusError(f"Every sentence of the corpus is longer than the model's {limit} tokens; give shorter ones.")
-    batches = model.batches([sources[i] for i in kept], [targets[i] for i in kept])
-    places = np.array(kept)
-    of_kept = None if leave is None else lambda sentences: leave(places[sentences])
-    return _collect(model, searcher, batches, len(kept), needs, keep_queries, of_kept, len(pairs) - len(kept))
+    batches = engine.batches([sources[i] for i in kept], [targets[i] for i in kept])
+    indices = np.array(kept)
+    of_kept = None if leave is None else lambda sentences: leave(indices[sentences])
+    observer = Observer(searcher, needs)
+    return _collect(engine, observer, batches, len(kept), keep_queries, of_kept, len(pairs) - len(kept))
 
 
 def collect_stored(
-    model: TranslationModel,
+    engine: Engine,
     searcher: Searcher,
     sentences: int,
     needs: Needs,
@@ -64,14 +67,14 @@ def collect_stored(
     """
     stored = StoredSentences(searcher.store)
     drawn = np.random.default_rng(seed).permutation(len(stored))[:sentences]
-    if model.key_layer != "output":
+    if engine.model.key_layer != "output":
         pairs = stored.pairs(drawn)
         leave = _leave_same_texts(stored)
         return collect_features(
-            model, searcher, pairs, needs, keep_queries=keep_queries, leave=lambda places: leave(drawn[places])
+            engine, searcher, pairs, needs, keep_queries=keep_queries, leave=lambda indices: leave(drawn[indices])
         )
-    batches = _stored_states(model, searcher.store, stored, drawn)
-    return _collect(model, searcher, batches, len(drawn), needs, keep_queries, _leave_same_texts(stored))
+    batches = _stored_states(engine.model, searcher.store, stored, drawn)
+    return _collect(engine, Observer(searcher, needs), batches, len(drawn), keep_queries, _leave_same_texts(stored))
 
 
 def _leave_same_texts(stored: StoredSentences) -> Leave:
@@ -103,11 +106,10 @@ def _stored_states(model: TranslationModel, store: Store, stored: StoredSentence
 
 @torch.inference_mode()
 def _collect(
-    model: TranslationModel,
-    searcher: Searcher,
+    engine: Engine,
+    observer: Observer,
     batches: Iterable[States],
     sentences: int,
-    needs: Needs,
     keep_queries: bool,
     leave: Leave | None,
     skipped: int = 0,
@@ -119,20 +121,19 @@ def _collect(
     lengths = []
     with progress("Searching for every token's neighbours", total=sentences, unit="tokens") as meter:
         for states in batches:
-            queries = states.keys.float().cpu()
             exclude = None if leave is None else leave(np.repeat(states.sentences, states.lengths))
-            found = searcher.search(queries.numpy(), needs.k, exclude)
+            found = observer.find(states.keys, exclude)
+            so_far = past_of_targets(states.tokens, states.lengths) if observer.needs.context else None
             if keep_queries:
-                asked.append(queries)
-            for start in range(0, len(states.tokens), model.chunk_rows):
-                rows = slice(start, start + model.chunk_rows)
-                logits = model.logits(states.hidden[rows]).float()
-                log_sum_exp = logits.logsumexp(1)
-                observations.append(observe(found[rows], logits, log_sum_exp, needs.top).cpu())
-                log_p = logits.sub_(log_sum_exp[:, None]).clamp_min_(NEVER)
+                asked.append(states.keys.float().cpu())
+            for start in range(0, len(states.tokens), engine.chunk_rows):
+                rows = slice(start, start + engine.chunk_rows)
+                logits = engine.project(states.hidden[rows])
+                seen = observer.observe(found[rows], logits, None if so_far is None else so_far[rows])
+                observations.append(seen.cpu())
                 tokens = states.tokens[rows]
-                gold = log_p.gather(1, tokens[:, None]).squeeze(1)
-                columns.append((tokens.cpu(), gold.cpu(), log_p.sum(1).cpu()))
+                gold = logits.log_p(tokens[:, None]).squeeze(1).clamp_min(LOG_ZERO)
+                columns.append((tokens.cpu(), gold.cpu(), logits.log_p_sum(LOG_ZERO).cpu()))
             lengths.append(states.lengths)
             meter.advance(len(states.sentences), units=len(states.tokens))
     tokens, gold, total = map(torch.cat, zip(*columns, strict=True))
@@ -142,8 +143,8 @@ def _collect(
         log_p=gold,
         log_p_sum=total,
         lengths=np.concatenate(lengths),
-        vocabulary=model.vocab_size,
-        dim=model.dim,
+        vocabulary=engine.model.vocab_size,
+        dim=engine.model.dim,
         skipped=skipped,
         queries=torch.cat(asked) if asked else None,
     )

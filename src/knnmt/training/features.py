@@ -8,7 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from knnmt.combiner import Combination, Combiner, Needs, Observation, mixture_log_p
+from knnmt.combiner import Combiner, Observation
+from knnmt.memory import Mixture
 
 _ROWS = 65_536  # rows a combiner judges at once
 
@@ -52,10 +53,6 @@ class Features:
         """Of the model alone: nats per target token, end of sentence included."""
         return float(-self.log_p.double().mean())
 
-    def enough_for(self, needs: Needs) -> bool:
-        """Whether a combiner with these needs can be shown them."""
-        return needs.k <= self.k and needs.top <= self.observation.log_p_top.shape[1]
-
     def gold_in_k(self, k: int) -> float:
         """The share of positions whose gold token is among the k nearest."""
         found = self.observation.values[:, :k] == self.tokens[:, None]
@@ -69,28 +66,29 @@ class Features:
 
     def skipping(self, above: float) -> "Features":
         """As if nothing had been found where the model gives its likeliest token more than this."""
-        sure = self.observation.log_p_top[:, :1].exp() > above
-        distances = self.observation.distances.masked_fill(sure, torch.inf)
-        return replace(self, observation=replace(self.observation, distances=distances))
+        seen = self.observation
+        sure = seen.log_p_top[:, :1].exp() > above
+        past = None if seen.matching_past is None else seen.matching_past.masked_fill(sure, 0)
+        nothing = replace(seen, distances=seen.distances.masked_fill(sure, torch.inf), matching_past=past)
+        return replace(self, observation=nothing)
 
     @torch.inference_mode()
     def judge(self, combiner: Combiner) -> tuple[float, float]:
         """NLL of the mixture and mean λ."""
         nll = lam = 0.0
-        for rows, seen, answer in self.combined(combiner):
-            log_p = mixture_log_p(answer, seen.values, self.tokens[rows], self.log_p[rows])
-            nll -= float(log_p.double().sum())
-            lam += float(answer.lam.double().sum())
+        for rows, mixture in self.mixtures(combiner):
+            nll -= float(mixture.log_p(self.tokens[rows], self.log_p[rows]).double().sum())
+            lam += float(mixture.combination.lam.double().sum())
         return nll / len(self), lam / len(self)
 
     @torch.inference_mode()
     def lambdas(self, combiner: Combiner) -> Tensor:
         """λ at every position.  # [positions]"""
-        return torch.cat([answer.lam for _, _, answer in self.combined(combiner)])
+        return torch.cat([mixture.combination.lam for _, mixture in self.mixtures(combiner)])
 
-    def combined(self, combiner: Combiner) -> Iterator[tuple[slice, Observation, Combination]]:
-        """What a combiner answers, some rows at a time."""
+    def mixtures(self, combiner: Combiner) -> Iterator[tuple[slice, Mixture]]:
+        """What a combiner makes of the features, some rows at a time."""
         for start in range(0, len(self), _ROWS):
             rows = slice(start, start + _ROWS)
             seen = self.observation.take(rows, combiner.needs)
-            yield rows, seen, combiner.combine(seen)
+            yield rows, Mixture(seen, combiner.combine(seen))

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from knnmt.datastore import Store
 from knnmt.errors import MethodError
-from knnmt.model import TranslationModel
+from knnmt.model import Engine
 from knnmt.training.features import Features
 from knnmt.training.perturbation import Batch
 
@@ -23,17 +23,17 @@ def check_projectable(key_layer: str) -> None:
 class ReadBack:
     """Reads the found keys from the store, adds noise, and projects them on the vocabulary, in chunks.
 
-    What the released code did. It costs K output projections a position, so it is there to check the closed form by.
+    What the released code did. It costs K output projections per position, so it is there to check the closed form by.
     """
 
     def __init__(
-        self, sigma: float, rng: np.random.Generator, features: Features, store: Store, model: TranslationModel
+        self, sigma: float, rng: np.random.Generator, features: Features, store: Store, engine: Engine
     ) -> None:
-        check_projectable(model.key_layer)
+        check_projectable(engine.model.key_layer)
         assert features.queries is not None
         self.sigma, self.rng = sigma, rng
         self.queries = features.queries
-        self.store, self.model = store, model
+        self.store, self.engine = store, engine
 
     def on_keys(self, batch: Batch, at: Tensor) -> tuple[Tensor, Tensor]:
         rows = batch.rows[at]
@@ -58,7 +58,7 @@ class ReadBack:
 
     @torch.inference_mode()
     def _log_p(self, keys: Tensor, tokens: Tensor) -> Tensor:
-        device, dtype = self.model.device, self.model.tap.projection.weight.dtype
-        rows = self.model.chunk_rows
+        weight = self.engine.model.tap.projection.weight
+        device, dtype, rows = weight.device, weight.dtype, self.engine.chunk_rows
         chunks = zip(torch.split(keys, rows), torch.split(tokens, rows), strict=True)
-        return torch.cat([self.model.token_log_p(part.to(device, dtype), of.to(device)).cpu() for part, of in chunks])
+        return torch.cat([self.engine.token_log_p(part.to(device, dtype), of.to(device)).cpu() for part, of in chunks])

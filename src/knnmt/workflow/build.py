@@ -11,13 +11,13 @@ from typing import ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
+from knnmt.binding import load_recorded, record_of
 from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Plan, Segment, StagedSegment, Store, StoredSentences, StoreWriter
 from knnmt.datastore.files import check_name
 from knnmt.datastore.segment import problems
-from knnmt.decoding import load_recorded, record_of
 from knnmt.errors import ModelError, StoreError
-from knnmt.model import TranslationModel, make_runner
+from knnmt.model import Engine, Purpose, TranslationModel, choose_engine
 from knnmt.progress import Meter, progress
 from knnmt.ranges import ranges
 from knnmt.search import build_index, kept_kind, needs_index
@@ -116,8 +116,8 @@ def build_with_report(
     pairs = Corpus(corpus, languages=model.codec.languages, origin=origin, limit=limit, force=force)
     summary = pairs.scan()  # checked whole before the model, which may take hours on it, sees the first sentence
     made_with = Store.open(path).model.precision if exists else NEW_STORE_PRECISION
-    runner = make_runner(model, engine, precision, "passes", made_with)
-    model, record = model.run_by(runner), record_of(model, runner)
+    running = choose_engine(model, engine, precision, Purpose.TARGETS, made_with)
+    record = record_of(running)
     with StoreWriter(path, record) as writer:
         if drop_unfinished:
             writer.drop_staged()
@@ -125,13 +125,13 @@ def build_with_report(
         staged = writer.stage(hashlib.blake2b(key.encode(), digest_size=16).hexdigest())
         known = _KnownPairs(writer.store, keep_duplicates)
         if not force:
-            check_pairing(model, {name: known.new(sample) for name, sample in summary.samples.items()})
+            check_pairing(running, {name: known.new(sample) for name, sample in summary.samples.items()})
         if not staged.committed and known.among(staged.pair_hashes()).any():
             staged.restart()  # another build has added some of them meanwhile
         resumed, counts = staged.rows, staged.state
         if not staged.committed:
             with progress("Building", total=summary.pairs, unit="tokens") as meter:
-                counts = _fill(staged, model, pairs, known, meter)
+                counts = _fill(staged, running, pairs, known, meter)
         plan = writer.plan(staged)
         return BuildReport(
             pairs=staged.rows,
@@ -230,19 +230,17 @@ def _hashes(pairs: Sequence[Pair]) -> NDArray[np.uint64]:
     return np.array([pair.hashes.pair for pair in pairs], dtype=np.uint64)
 
 
-def _fill(
-    staged: StagedSegment, model: TranslationModel, corpus: Corpus, known: _KnownPairs, meter: Meter
-) -> dict[str, int]:
+def _fill(staged: StagedSegment, engine: Engine, corpus: Corpus, known: _KnownPairs, meter: Meter) -> dict[str, int]:
     """Pass what the corpus has left through the model, block by block; what was counted on the way."""
     counts = {"consumed": 0, "too_long": 0, "known": 0} | staged.state
     meter.skip(counts["consumed"])
-    for block in _blocks(model, islice(corpus, counts["consumed"], None), known):
+    for block in _blocks(engine.model, islice(corpus, counts["consumed"], None), known):
         counts["consumed"] += block.consumed
         counts["too_long"] += block.too_long
         counts["known"] += block.known
         meter.advance(block.consumed - len(block.pairs))
         if block.pairs:
-            staged.append(*_encode(model, block, meter), block.pairs, counts | {"corpus": corpus.names})
+            staged.append(*_encode(engine, block, meter), block.pairs, counts | {"corpus": corpus.names})
     return counts
 
 
@@ -274,19 +272,19 @@ def _blocks(model: TranslationModel, pairs: Iterator[Pair], known: _KnownPairs) 
 
 
 def _encode(
-    model: TranslationModel, block: _Block, meter: Meter
+    engine: Engine, block: _Block, meter: Meter
 ) -> tuple[NDArray[np.float16], NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]:
     """Keys, values, log p and lengths of a block, in the corpus's order whatever order the batches have."""
     lengths = np.array([len(target) for target in block.targets], dtype=np.int64)
     starts = np.cumsum(lengths) - lengths
     total = int(lengths.sum())
-    keys = np.empty((total, model.dim), np.float16)
+    keys = np.empty((total, engine.model.dim), np.float16)
     values = np.empty(total, np.int32)
     confidence = np.empty(total, np.float32)
-    for states in model.batches(block.sources, block.targets):
+    for states in engine.batches(block.sources, block.targets):
         rows = ranges(starts[states.sentences], states.lengths)
         keys[rows] = states.keys.half().cpu().numpy()
         values[rows] = states.tokens.cpu().numpy()
-        confidence[rows] = model.log_p(states).cpu().numpy()
+        confidence[rows] = engine.log_p(states).cpu().numpy()
         meter.advance(len(states.sentences), units=len(rows))
     return keys, values, confidence, lengths

@@ -134,7 +134,7 @@ def evaluate(
     session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings, force=force)
     needs = Needs.of_all([Needs(1, top=1), *(combiner.needs for combiner in combiners.values() if combiner)])
     needs = replace(needs, k=min(needs.k, store.pairs))
-    features = collect_features(session.model, session.searcher, session.pairs, needs)
+    features = collect_features(session.engine, session.searcher, session.pairs, needs)
     if settings.skip_above < 1:
         features = features.skipping(settings.skip_above)
     runs = {name: _run(session, name, features, settings) for name in methods}
@@ -155,13 +155,13 @@ def evaluate(
 
 
 def _run(session: Session, name: str, features: Features, settings: Settings) -> Run:
-    translator = Translator(session.store, name, settings=settings, model=session.model, searcher=session.searcher)
+    translator = Translator.open(session.store, name, settings=settings, model=session.model, searcher=session.searcher)
     wall, cpu = time.perf_counter(), time.process_time()
-    translations = translator.run([pair.source for pair in session.pairs])
+    translations = list(translator.translations([pair.source for pair in session.pairs]))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     nll, gold_in_k, mean_lambda = features.base_nll, None, None
     curve: list[LambdaPoint] = []
-    if (memory := translator.engine.memory) is not None:
+    if (memory := translator.memory) is not None:
         nll, mean_lambda = features.judge(memory.combiner)
         gold_in_k = features.gold_in_k(memory.combiner.k)
         curve = lambda_curve(features, memory.combiner)

@@ -192,15 +192,15 @@ def fit_method(method: Method, session: Session, settings: Settings | None = Non
     def bleu(combiner: Combiner, sentences: int) -> float:
         pairs = session.pairs[:sentences]
         plain = replace(settings or Settings(), split=False)
-        translator = Translator(store, combiner, settings=plain, model=session.model, searcher=session.searcher)
-        translations = translator.translate([pair.source for pair in pairs])
+        translator = Translator.open(store, combiner, settings=plain, model=session.model, searcher=session.searcher)
+        translations = list(translator.translate([pair.source for pair in pairs]))
         return corpus_bleu(translations, [pair.target for pair in pairs], session.model.codec.target_lang)
 
     fitted = method.fit(
         Fitting(
             features=features,
             store=store,
-            model=session.model,
+            engine=session.engine,
             # the store's own sentences cannot be decoded: each would find itself
             bleu=bleu if session.pairs else None,
             of_store=lambda wanted: combiner_of_method(store, wanted),

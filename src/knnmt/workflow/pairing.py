@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from knnmt.corpus import Pair, normalise
 from knnmt.errors import CorpusError
-from knnmt.model import TranslationModel
+from knnmt.model import Engine
 
 # Standard deviations of a mean difference (docs/corpora.md has what was measured).
 _WRONG_ORDER, _TOGETHER = -3.0, 4.0
@@ -23,14 +23,14 @@ _FORCE = "or use --force if it is right as it is"
 Tokens = list[list[int]]
 
 
-def check_pairing(model: TranslationModel, samples: Mapping[str, Sequence[Pair]]) -> None:
+def check_pairing(engine: Engine, samples: Mapping[str, Sequence[Pair]]) -> None:
     """Refuse files that the model's own likelihood speaks against, by a sample of each.
 
     The likelihood of the targets must not be higher with both sides swapped, and it must be higher than with the
     sources of the lines before and after.
     """
     for name, pairs in samples.items():
-        _check(model, name, pairs)
+        _check(engine, name, pairs)
 
 
 @dataclass(frozen=True)
@@ -46,26 +46,26 @@ class Evidence:
     together: float
 
 
-def evidence(model: TranslationModel, pairs: Sequence[Pair]) -> Evidence:
+def evidence(engine: Engine, pairs: Sequence[Pair]) -> Evidence:
     """Of two pairs at least."""
     first, second = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    sources, targets = _encode(model, first, second)
-    given = _nll(model, sources, targets)
-    swapped = _nll(model, *_encode(model, second, first))
-    shifted = [_nll(model, sources[by:] + sources[:by], targets) for by in (1, -1)]
+    sources, targets = _encode(engine, first, second)
+    given = _nll(engine, sources, targets)
+    swapped = _nll(engine, *_encode(engine, second, first))
+    shifted = [_nll(engine, sources[by:] + sources[:by], targets) for by in (1, -1)]
     return Evidence(_deviations(swapped - given), min(_deviations(others - given) for others in shifted))
 
 
-def _check(model: TranslationModel, name: str, pairs: Sequence[Pair]) -> None:
+def _check(engine: Engine, name: str, pairs: Sequence[Pair]) -> None:
     if len(pairs) < _FEWEST_IN_ORDER:
         return
     if np.mean([normalise(pair.source) == normalise(pair.target) for pair in pairs]) > _SAME_TEXT:
         raise CorpusError(f"Both sides of {name} are the same text: give translations, {_FORCE}.")
-    found = evidence(model, pairs[:_FEW])
+    found = evidence(engine, pairs[:_FEW])
     if min(found.order, found.together) < _CLEAR and len(pairs) > _FEW:
-        found = evidence(model, pairs)
+        found = evidence(engine, pairs)
     if found.order < _WRONG_ORDER:
-        languages = model.codec.languages
+        languages = engine.model.codec.languages
         way = f"from {languages[0]} into {languages[1]}" if languages else "the other way"
         raise CorpusError(
             f"The two sides of {name} are in the wrong order, the model translates {way}: swap them, {_FORCE}."
@@ -78,18 +78,19 @@ def _check(model: TranslationModel, name: str, pairs: Sequence[Pair]) -> None:
         )
 
 
-def _encode(model: TranslationModel, sources: list[str], targets: list[str]) -> tuple[Tokens, Tokens]:
-    longest = min(_LONGEST, model.codec.max_length)
-    encoded = model.codec.encode_sources(sources), model.codec.encode_targets(targets)
+def _encode(engine: Engine, sources: list[str], targets: list[str]) -> tuple[Tokens, Tokens]:
+    codec = engine.model.codec
+    longest = min(_LONGEST, codec.max_length)
+    encoded = codec.encode_sources(sources), codec.encode_targets(targets)
     return [ids[:longest] for ids in encoded[0]], [ids[:longest] for ids in encoded[1]]
 
 
-def _nll(model: TranslationModel, sources: Tokens, targets: Tokens) -> NDArray[np.float64]:
+def _nll(engine: Engine, sources: Tokens, targets: Tokens) -> NDArray[np.float64]:
     """Nats per token of each target, given the source beside it."""
     nll = np.empty(len(targets))
-    for states in model.batches(sources, targets):
+    for states in engine.batches(sources, targets):
         starts = np.cumsum(states.lengths) - states.lengths
-        nll[states.sentences] = -np.add.reduceat(model.log_p(states).double().cpu().numpy(), starts) / states.lengths
+        nll[states.sentences] = -np.add.reduceat(engine.log_p(states).double().cpu().numpy(), starts) / states.lengths
     return nll
 
 

@@ -1,4 +1,4 @@
-"""What fitting and evaluating share: an open store, its model, its searcher and a set of pairs."""
+"""What fitting and evaluating share: an open store, the engine of its model, its searcher and a set of pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from knnmt.binding import check_binding, load_model
 from knnmt.combiner import Needs
 from knnmt.corpus import Corpus, CorpusSummary, Pair, text_hash
 from knnmt.datastore import Store
-from knnmt.decoding import Settings, check_binding, load_model
+from knnmt.decoding import Settings
 from knnmt.decoding.settings import GENERATE
-from knnmt.model import TranslationModel, make_runner
+from knnmt.model import Engine, Purpose, TranslationModel, choose_engine
 from knnmt.search import Searcher
 from knnmt.training import Features, collect_features, collect_stored
 from knnmt.workflow.pairing import check_pairing
@@ -28,7 +29,7 @@ class Session:
     """
 
     store: Store
-    model: TranslationModel
+    engine: Engine
     searcher: Searcher
     pairs: list[Pair]
     summary: CorpusSummary | None
@@ -58,16 +59,20 @@ class Session:
         else:
             model = load_model(store, device, model)
         settings = settings or Settings()
-        engine = "torch" if settings.engine == GENERATE else settings.engine
-        model = model.run_by(make_runner(model, engine, settings.precision, "passes", store.model.precision))
+        name = "torch" if settings.engine == GENERATE else settings.engine
+        engine = choose_engine(model, name, settings.precision, Purpose.TARGETS, store.model.precision)
         searcher = Searcher(store, settings.in_memory)
         if not corpus:
-            return cls(store, model, searcher, [], None, sentences)
+            return cls(store, engine, searcher, [], None, sentences)
         read = Corpus(corpus, languages=model.codec.languages, limit=limit, force=force)
         summary = read.scan()
         if not force:
-            check_pairing(model, summary.samples)
-        return cls(store, model, searcher, list(read), summary)
+            check_pairing(engine, summary.samples)
+        return cls(store, engine, searcher, list(read), summary)
+
+    @property
+    def model(self) -> TranslationModel:
+        return self.engine.model
 
     def features(self, needs: Needs, seed: int = 1, keep_queries: bool = False) -> Features:
         """What model and search say of every position; the same pairs are not searched for twice.
@@ -79,12 +84,12 @@ class Session:
         """
         key = (0 if self.pairs else seed, keep_queries)
         known = self._collected.get(key) or self._collected.get((key[0], True))
-        if known is not None and known.enough_for(needs):
+        if known is not None and known.observation.is_enough_for(needs):
             return known
         if self.pairs:
-            found = collect_features(self.model, self.searcher, self.pairs, needs, keep_queries=keep_queries)
+            found = collect_features(self.engine, self.searcher, self.pairs, needs, keep_queries=keep_queries)
         else:
-            found = collect_stored(self.model, self.searcher, self.drawn, needs, seed=seed, keep_queries=keep_queries)
+            found = collect_stored(self.engine, self.searcher, self.drawn, needs, seed=seed, keep_queries=keep_queries)
         self._collected[key] = found
         return found
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-Own = Callable[[Tensor], Tensor]  # a decoder layer's attention to its own past
+AttendPast = Callable[[Tensor], Tensor]  # a decoder layer's attention to its own past
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -104,8 +104,8 @@ class EncoderAttention(_OwnAttention):
         return self.among(x, bias)
 
 
-class Memory(nn.Module):
-    """What a decoder layer's cross attention needs of an encoded source."""
+class CrossCache(nn.Module):
+    """The keys and values of an encoded source that a decoder layer's cross attention looks at."""
 
     def __init__(self, key: nn.Linear, value: nn.Linear, heads: int) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from knnmt.model.onnx.attention import CrossAttention, EncoderAttention, Memory, Own, SelfAttention
+from knnmt.model.onnx.attention import AttendPast, CrossAttention, CrossCache, EncoderAttention, SelfAttention
 
 FAMILIES = ("marian", "bart", "mbart", "m2m_100", "fsmt")
 _PRE_NORM = ("mbart", "m2m_100")  # normalised before each block; the others after
@@ -68,7 +68,7 @@ class DecoderLayer(nn.Module):
         self.final_norm = layer.final_layer_norm
         self.fc1, self.fc2, self.activation = layer.fc1, layer.fc2, layer.activation_fn
 
-    def forward(self, x: Tensor, own: Own, mask: Tensor, cross: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, own: AttendPast, mask: Tensor, cross: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         attended = own(self.own_norm(x) if self.pre_norm else x)
         x = x + attended if self.pre_norm else self.own_norm(x + attended)
         attended = self.cross(self.cross_norm(x) if self.pre_norm else x, *cross, mask)
@@ -94,7 +94,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(layer, config.model_type in _PRE_NORM) for layer in part.layers)
         self.norm = getattr(part, "layer_norm", None) or nn.Identity()
         attentions = [layer.encoder_attn for layer in model.get_decoder().layers]
-        self.memories = nn.ModuleList(Memory(a.k_proj, a.v_proj, a.num_heads) for a in attentions)
+        self.cross_caches = nn.ModuleList(CrossCache(a.k_proj, a.v_proj, a.num_heads) for a in attentions)
 
     def forward(self, vectors: Tensor, mask: Tensor) -> list[Tensor]:
         """vectors of the tokens [sentences, source, d], mask [sentences, 1, 1, source]: 0, or very low at padding"""
@@ -102,7 +102,7 @@ class Encoder(nn.Module):
         for layer in self.layers:
             x = layer(x, mask)
         x = self.norm(x)
-        return [part for memory in self.memories for part in memory(x)]
+        return [part for cache in self.cross_caches for part in cache(x)]
 
 
 class Decoder(nn.Module):

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from knnmt.model.onnx.attention import Own
+from knnmt.model.onnx.attention import AttendPast
 
 LOW = -1e9  # added to what must not be looked at
 
@@ -23,11 +23,11 @@ class DecoderRun(nn.Module):
         self.decoder = decoder
         self.feed_forward_key = key_layer == "ffn_input"
 
-    def run(self, x: Tensor, own: list[Own], mask: Tensor, cross: list[Tensor]) -> tuple[Tensor, Tensor]:
+    def run(self, x: Tensor, own: list[AttendPast], mask: Tensor, cross: list[Tensor]) -> tuple[Tensor, Tensor]:
         """The keys, and what enters the output projection.  # both [sentences, width, d]"""
         entering = x
-        for place, layer in enumerate(self.decoder.layers):
-            x, entering = layer(x, own[place], mask, cross[2 * place : 2 * place + 2])
+        for number, layer in enumerate(self.decoder.layers):
+            x, entering = layer(x, own[number], mask, cross[2 * number : 2 * number + 2])
         hidden = self.decoder.leave(x)
         return (entering if self.feed_forward_key else hidden), hidden
 
@@ -51,9 +51,9 @@ class DecoderStep(DecoderRun):
         biases = self.decoder.past_bias(position, times, ancestors)
         new: list[Tensor] = []
 
-        def own(place: int) -> Own:
+        def own(layer: int) -> AttendPast:
             def attend(x: Tensor) -> Tensor:
-                attended, key, value = layers[place].own(x, *cache[2 * place : 2 * place + 2], *biases)
+                attended, key, value = layers[layer].own(x, *cache[2 * layer : 2 * layer + 2], *biases)
                 new.extend((key, value))
                 return attended  # type: ignore[no-any-return]
 
@@ -64,7 +64,7 @@ class DecoderStep(DecoderRun):
         return keys, hidden, *new
 
 
-class DecoderPass(DecoderRun):
+class DecoderTargets(DecoderRun):
     """Every position of whole targets."""
 
     def forward(self, vectors: Tensor, mask: Tensor, *cross: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,5 +81,5 @@ class DecoderPass(DecoderRun):
         return self.run(x, [_among(layer.own, bias) for layer in self.decoder.layers], mask, list(cross))
 
 
-def _among(attention: Any, bias: Tensor) -> Own:
+def _among(attention: Any, bias: Tensor) -> AttendPast:
     return lambda x: attention.among(x, bias)

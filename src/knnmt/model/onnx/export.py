@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from knnmt.model.onnx import bart_like, t5
-from knnmt.model.onnx.decoder import DecoderPass, DecoderStep
+from knnmt.model.onnx.decoder import DecoderStep, DecoderTargets
 from knnmt.model.translation_model import TranslationModel
 
 # Tokens' vectors go in and hidden states come out, so that no graph holds the vocabulary but the projection.
 # Each has a directory: beyond 2 GB its weights are files beside it, whose names another graph has too.
-GRAPHS = ENCODER, STEP, PASS, PROJECTION = tuple(
+GRAPHS = ENCODER, STEP, TARGETS, PROJECTION = tuple(
     f"{name}/graph.onnx" for name in ("encoder", "step", "pass", "projection")
 )
 _OPSET = 17
@@ -69,9 +69,9 @@ def export(model: TranslationModel, directory: Path) -> None:
         states | {f"new_{part}_{i}": ["sentences", None, "width"] for part, i in parts},
     )
     _write(
-        DecoderPass(decoder, model.key_layer),
+        DecoderTargets(decoder, model.key_layer),
         (written, mask, *cross),
-        directory / PASS,
+        directory / TARGETS,
         {"vectors": ["sentences", "width"], **masked, **cross_axes},
         states,
     )
@@ -102,7 +102,7 @@ def _write(
     module: nn.Module, example: tuple[Any, ...], path: Path, inputs: dict[str, Axes], outputs: dict[str, Axes]
 ) -> None:
     axes = {
-        name: {place: axis for place, axis in enumerate(names) if axis}
+        name: {dimension: axis for dimension, axis in enumerate(names) if axis}
         for name, names in (inputs | outputs).items()
         if names
     }

@@ -11,13 +11,16 @@ from pathlib import Path
 from threading import Lock
 
 import torch
+from torch import Tensor
 
 from knnmt.cache import cache_directory
+from knnmt.model.engine import Decoder, Purpose
+from knnmt.model.onnx.engine import OnnxEngine
 from knnmt.model.onnx.export import GRAPHS, export
 from knnmt.model.onnx.quantise import quantise
-from knnmt.model.onnx.runner import OnnxRunner
-from knnmt.model.runner import WORK, Decoder, TorchRunner
+from knnmt.model.onnx.sessions import Sessions
 from knnmt.model.sharing import lock_of
+from knnmt.model.torch_engine import TorchEngine
 from knnmt.model.translation_model import TranslationModel
 from knnmt.out_of_memory import is_out_of_memory
 
@@ -25,25 +28,24 @@ FORMAT = 4  # raised when graphs change, so that old ones are not used
 _UNFINISHED, _LONG_AGO = ".writing-", 24 * 3600  # seconds
 _TOLERANCE = {"float32": 1e-3, "int8": 0.3}  # largest mean deviation of logits, in their standard deviations
 
-
-_MAKING = Lock()  # torch's exporter is for one thread at a time, and the second then finds what the first has made
+_EXPORTING = Lock()  # torch's exporter is for one thread at a time, and the second then finds what the first has made
 
 
 class GraphError(Exception):
     """Graphs that do not say what the model says."""
 
 
-def onnx_runner(model: TranslationModel, precision: str, work: str = "steps") -> OnnxRunner:
-    """What runs the model, from the cache or exported now; compared with the model, for its work, in any case."""
-    with lock_of(model.hf), _MAKING:
-        return _kept_or_made(model, precision, work)
+def open_sessions(model: TranslationModel, precision: str, purpose: Purpose = Purpose.STEPS) -> Sessions:
+    """A model's graphs, from the cache or exported now; compared with the model, for the purpose, in any case."""
+    with lock_of(model.hf), _EXPORTING:
+        return _cached_or_exported(model, precision, purpose)
 
 
-def _kept_or_made(model: TranslationModel, precision: str, work: str) -> OnnxRunner:
+def _cached_or_exported(model: TranslationModel, precision: str, purpose: Purpose) -> Sessions:
     home = cache_directory() / f"{model.fingerprint}-{model.key_layer}-{precision}-{FORMAT}"
     if home.is_dir():
         try:
-            return _opened(model, home, precision, (work,))
+            return _opened(model, home, precision, (purpose,))
         except Exception as error:  # damaged, or of another model with the same fingerprint: it is made again
             if is_out_of_memory(error):
                 raise  # which says nothing of the graphs
@@ -56,14 +58,14 @@ def _kept_or_made(model: TranslationModel, precision: str, work: str) -> OnnxRun
         if precision == "int8":
             for name in GRAPHS:
                 quantise(made / name)
-        runner = _opened(model, made, precision, WORK)
+        sessions = _opened(model, made, precision, tuple(Purpose))
         if not writable:
-            return runner  # all of its graphs are open
+            return sessions  # all of its graphs are open
         try:
             _replace(home, made)
         except OSError:  # somebody else was quicker, or something else is there
-            return runner
-    return _opened(model, home, precision, (work,))  # again: somebody may have replaced it since
+            return sessions
+    return _opened(model, home, precision, (purpose,))  # again: somebody may have replaced it since
 
 
 def _replace(home: Path, made: Path) -> None:
@@ -74,11 +76,11 @@ def _replace(home: Path, made: Path) -> None:
     made.rename(home)
 
 
-def _opened(model: TranslationModel, directory: Path, precision: str, work: Sequence[str]) -> OnnxRunner:
-    runner = OnnxRunner(model, directory, precision)
-    for each in work:
-        verify(model, runner, _TOLERANCE[precision], each)
-    return runner
+def _opened(model: TranslationModel, directory: Path, precision: str, purposes: Sequence[Purpose]) -> Sessions:
+    sessions = Sessions(directory, precision)
+    for purpose in purposes:
+        verify(OnnxEngine(model, sessions), _TOLERANCE[precision], purpose)
+    return sessions
 
 
 def _is_writable(directory: Path) -> bool:
@@ -103,47 +105,43 @@ def _sweep(directory: Path) -> None:
 
 
 @torch.inference_mode()
-def verify(model: TranslationModel, runner: OnnxRunner, tolerance: float, work: str = "steps") -> None:
+def verify(engine: OnnxEngine, tolerance: float, purpose: Purpose = Purpose.STEPS) -> None:
     """Run the graphs and the model beside each other, on two random sources."""
+    model = engine.model
     generator = torch.Generator().manual_seed(0)
     low = min(10, model.vocab_size // 2)
     source_size = model.hf.get_encoder().embed_tokens.num_embeddings
 
-    def tokens(size: int, *shape: int) -> torch.Tensor:
+    def draw(size: int, *shape: int) -> Tensor:
         return torch.randint(low, size, shape, generator=generator)
 
-    sources = [[*tokens(source_size, length).tolist(), model.codec.eos] for length in (7, 3)]
+    sources = [[*draw(source_size, length).tolist(), model.codec.eos] for length in (7, 3)]
     prefix = torch.tensor([list(model.codec.prefix)] * 2)
-    if work == "steps":
-        _verify_steps(TorchRunner(model).start(sources), runner.start(sources), prefix, tokens, model, tolerance)
+    reference = TorchEngine(model)
+    if purpose == Purpose.STEPS:
+        _verify_steps(reference.start(sources), engine.start(sources), prefix, draw, model.vocab_size, tolerance)
         return
-    given = (*model.pad_sources(sources), torch.cat([prefix, tokens(model.vocab_size, 2, 6)], 1))
-    expected = TorchRunner(model)
-    theirs, ours = expected.force(*given), runner.force(*given)
+    given = (*model.pad_sources(sources), torch.cat([prefix, draw(model.vocab_size, 2, 6)], 1))
+    theirs, ours = reference.decode_targets(*given), engine.decode_targets(*given)
     _compare("keys", theirs[0], ours[0], tolerance)
-    _compare("logits", expected.logits(theirs[1][0]), runner.logits(ours[1][0]), tolerance)
+    _compare("logits", reference.project(theirs[1][0]).values, engine.project(ours[1][0]).values, tolerance)
 
 
 def _verify_steps(
-    theirs: Decoder,
-    ours: Decoder,
-    tokens: torch.Tensor,
-    draw: Callable[..., torch.Tensor],
-    model: TranslationModel,
-    tolerance: float,
+    theirs: Decoder, ours: Decoder, tokens: Tensor, draw: Callable[..., Tensor], vocabulary: int, tolerance: float
 ) -> None:
     """Hypotheses split, change places, and a sentence leaves."""
     for rows in (torch.tensor([0, 0, 1, 1]), torch.tensor([1, 0, 3, 2]), torch.tensor([3, 2]), None):
         expected, found = theirs.step(tokens), ours.step(tokens)
         _compare("keys", expected.keys, found.keys, tolerance)
-        _compare("logits", expected.logits, found.logits, tolerance)
+        _compare("logits", theirs.project(expected).values, ours.project(found).values, tolerance)
         if rows is not None:
             theirs.select(rows)
             ours.select(rows)
-            tokens = draw(model.vocab_size, len(rows), 1)
+            tokens = draw(vocabulary, len(rows), 1)
 
 
-def _compare(name: str, expected: torch.Tensor, found: torch.Tensor, tolerance: float) -> None:
+def _compare(name: str, expected: Tensor, found: Tensor, tolerance: float) -> None:
     deviation = float((found - expected).abs().mean() / expected.std())
     if not deviation <= tolerance:
         raise GraphError(f"its {name} differ by {deviation:.2g} standard deviations")

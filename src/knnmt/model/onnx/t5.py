@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from knnmt.model.onnx.attention import CrossAttention, EncoderAttention, Memory, Own, SelfAttention
+from knnmt.model.onnx.attention import AttendPast, CrossAttention, CrossCache, EncoderAttention, SelfAttention
 
 FAMILIES = ("t5",)
 
@@ -53,7 +53,7 @@ class DecoderLayer(nn.Module):
         self.own_norm, self.cross_norm = block.layer[0].layer_norm, block.layer[1].layer_norm
         self.norm, self.feed_forward = block.layer[-1].layer_norm, block.layer[-1].DenseReluDense
 
-    def forward(self, x: Tensor, own: Own, mask: Tensor, cross: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, own: AttendPast, mask: Tensor, cross: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         x = x + own(self.own_norm(x))
         x = x + self.cross(self.cross_norm(x), *cross, mask)
         entering = self.norm(x)
@@ -74,16 +74,16 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(block) for block in part.block)
         self.norm = part.final_layer_norm
         attentions = [block.layer[1].EncDecAttention for block in model.get_decoder().block]
-        self.memories = nn.ModuleList(Memory(a.k, a.v, a.n_heads) for a in attentions)
+        self.cross_caches = nn.ModuleList(CrossCache(a.k, a.v, a.n_heads) for a in attentions)
 
     def forward(self, x: Tensor, mask: Tensor) -> list[Tensor]:
         """x: the tokens' vectors [sentences, source, d], mask [sentences, 1, 1, source]: 0, or very low at padding"""
-        places = torch.arange(x.shape[1])
-        bias = self.bias(places, places) + mask
+        positions = torch.arange(x.shape[1])
+        bias = self.bias(positions, positions) + mask
         for layer in self.layers:
             x = layer(x, bias)
         x = self.norm(x)
-        return [part for memory in self.memories for part in memory(x)]
+        return [part for cache in self.cross_caches for part in cache(x)]
 
 
 class Decoder(nn.Module):

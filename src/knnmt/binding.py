@@ -6,14 +6,12 @@ from pathlib import Path
 
 from knnmt.datastore import ModelRecord, Store, StoreWriter, at_its_place, check_same_model
 from knnmt.errors import ModelError, StoreError
-from knnmt.methods import Default
-from knnmt.model import Runner, TranslationModel
-from knnmt.shell import command
+from knnmt.model import Engine, TorchEngine, TranslationModel
 
 
-def record_of(model: TranslationModel, runner: Runner | None = None) -> ModelRecord:
-    """What a store's manifest says of this model, and of what runs it if that is not torch."""
-    codec = model.codec
+def record_of(engine: Engine) -> ModelRecord:
+    """What a store's manifest says of a model and of the engine that runs it."""
+    model, codec = engine.model, engine.model.codec
     return ModelRecord(
         id=model.name,
         fingerprint=model.fingerprint,
@@ -21,8 +19,8 @@ def record_of(model: TranslationModel, runner: Runner | None = None) -> ModelRec
         key_layer=model.key_layer,
         dim=model.dim,
         vocab_size=model.vocab_size,
-        engine=runner.name if runner else "torch",
-        precision=runner.precision if runner else model.precision,
+        engine=engine.name,
+        precision=engine.precision,
         source_prefix=codec.source_prefix,
         source_lang=codec.source_lang,
         target_lang=codec.target_lang,
@@ -32,7 +30,7 @@ def record_of(model: TranslationModel, runner: Runner | None = None) -> ModelRec
 
 def check_binding(model: TranslationModel, store: Store) -> None:
     """Refuse a store made with another model, tokenizer or setting; an fp16 copy of the model may use it too."""
-    check_same_model(store.path, store.model, replace(record_of(model), precision=store.model.precision))
+    check_same_model(store.path, store.model, replace(record_of(TorchEngine(model)), precision=store.model.precision))
 
 
 def load_recorded(record: ModelRecord, device: str = "auto", name: str | None = None, **asked: str) -> TranslationModel:
@@ -57,11 +55,3 @@ def load_model(store: Store, device: str = "auto", name: str | None = None) -> T
         with suppress(StoreError), StoreWriter(store.path, moved) as writer:  # who may not write says it each time
             writer.commit()
     return model
-
-
-def no_combiner(store: Store, default: Default) -> str:
-    """Why there is no combiner to use, and what to do."""
-    if store.latest().combiners.keys() > store.combiners.keys():
-        return f"{store.path} was opened before something was fitted for it; open it again, with store.latest()."
-    why = default.why[:1].upper() + default.why[1:]
-    return f"{why} (store {store.path}); run `{command('fit', store.path, 'DEV')}` first."

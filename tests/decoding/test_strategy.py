@@ -1,4 +1,4 @@
-"""Both engines against an independent search, and against all sequences there are."""
+"""All strategies against an independent search, and against all sequences there are."""
 
 import itertools
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from sentences import SENTENCES
 from tolerances import LOG_P
 from worlds import load, make_store
 
-from knnmt.decoding import Memory, Settings
-from knnmt.decoding.engines import Engine, make_engine
+from knnmt.decoding import Settings, Strategy, choose_strategy
+from knnmt.memory import Memory
 from knnmt.methods import Vanilla
 from knnmt.model import TranslationModel
 from knnmt.search import Searcher
@@ -22,12 +22,12 @@ CAP = 9
 NAMES = ["generate", "torch", "onnx"]
 
 
-def engine_and_dense(name: str, model: TranslationModel, path: Path, knn: bool) -> tuple[Engine, Dense]:
+def strategy_and_dense(name: str, model: TranslationModel, path: Path, knn: bool) -> tuple[Strategy, Dense]:
     if not knn:
-        return make_engine(model, None, Settings(engine=name)), Dense(model)
+        return choose_strategy(model, None, Settings(engine=name)), Dense(model)
     store = make_store(path / "store", model)
     dense = Dense(model, store, k=4, lam=0.5, temperature=10.0)
-    return make_engine(model, Memory(Searcher(store), Vanilla(4, 0.5, 10.0)), Settings(engine=name)), dense
+    return choose_strategy(model, Memory(Searcher(store), Vanilla(4, 0.5, 10.0)), Settings(engine=name)), dense
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +49,9 @@ def test_beam_search_agrees_with_an_independent_one(
     searched: dict[tuple[str, bool], list[list[tuple[list[int], float]]]],
 ) -> None:
     model = load(family, family_directory(family))
-    engine, dense = engine_and_dense(name, model, tmp_path, knn)
+    strategy, dense = strategy_and_dense(name, model, tmp_path, knn)
     sources = model.codec.encode_sources(SOURCES)
-    found = engine.decode(sources, Settings(beam=3, n_best=2, max_length=CAP))
+    found = strategy.decode(sources, Settings(beam=3, n_best=2, max_length=CAP))
     if (family, knn) not in searched:
         searched[family, knn] = [beam_search(dense, source, beam=3, length_penalty=0.6, cap=CAP) for source in sources]
         assert not knn or len(dense.neighbours) > 10, "neighbours vary"
@@ -70,11 +70,11 @@ def test_the_memory_changes_translations(
     family: str, name: str, tmp_path: Path, family_directory: Callable[[str], Path]
 ) -> None:
     model = load(family, family_directory(family))
-    engine, _ = engine_and_dense(name, model, tmp_path, knn=True)
+    strategy, _ = strategy_and_dense(name, model, tmp_path, knn=True)
     sources = model.codec.encode_sources(SOURCES)
     settings = Settings(beam=2, max_length=CAP)
-    with_memory = engine.decode(sources, settings)
-    without = make_engine(model, None, Settings(engine=name)).decode(sources, settings)
+    with_memory = strategy.decode(sources, settings)
+    without = choose_strategy(model, None, Settings(engine=name)).decode(sources, settings)
     assert [each[0].tokens for each in with_memory] != [each[0].tokens for each in without]
 
 
@@ -89,7 +89,7 @@ def test_a_beam_that_drops_nothing_finds_the_best_of_all_sequences(
     keep = {*allowed, model.codec.eos}
     config = model.hf.generation_config
     config.bad_words_ids = [[token] for token in range(model.vocab_size) if token not in keep]
-    engine, dense = engine_and_dense(name, model, tmp_path, knn=True)
+    strategy, dense = strategy_and_dense(name, model, tmp_path, knn=True)
     cap = 4
     for source in model.codec.encode_sources(SOURCES[:3]):
         scored = []
@@ -102,9 +102,8 @@ def test_a_beam_that_drops_nothing_finds_the_best_of_all_sequences(
                     score += dense.log_p(source, tokens[:position])[token] if free else 0.0
                 scored.append((score / len(tokens) ** length_penalty, tokens))
         best = max(scored)
-        found = engine.decode([source], Settings(beam=64, n_best=2, length_penalty=length_penalty, max_length=cap))[0][
-            0
-        ]
+        settings = Settings(beam=64, n_best=2, length_penalty=length_penalty, max_length=cap)
+        found = strategy.decode([source], settings)[0][0]
         assert found.tokens == best[1]
         assert found.score == pytest.approx(best[0], abs=LOG_P)
 
@@ -122,13 +121,13 @@ def test_a_translation_does_not_depend_on_its_batch(
     family: str, name: str, family_directory: Callable[[str], Path]
 ) -> None:
     model = load(family, family_directory(family))
-    engine = make_engine(model, None, Settings(engine=name))
+    strategy = choose_strategy(model, None, Settings(engine=name))
     sources = model.codec.encode_sources([source for source, _ in SENTENCES[8:24]])
     settings = Tight(beam=3, n_best=2)
-    together = engine.decode(sources, settings)
+    together = strategy.decode(sources, settings)
     reached = 0
     for source, hypotheses in zip(sources, together, strict=True):
-        alone = engine.decode([source], settings)[0][0]
+        alone = strategy.decode([source], settings)[0][0]
         assert hypotheses[0].tokens == alone.tokens
         assert hypotheses[0].score == pytest.approx(alone.score, abs=LOG_P)
         assert len(alone.tokens) <= settings.cap(len(source))

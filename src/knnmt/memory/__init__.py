@@ -1,0 +1,17 @@
+"""The memory beside a model: search, what a combiner sees, what it answers, and the mixture, in one place."""
+
+from knnmt.memory.context import LONGEST_PAST, matching_past, past_of_sequences, past_of_targets
+from knnmt.memory.memory import Memory, Recall
+from knnmt.memory.mixture import Mixture
+from knnmt.memory.observer import Observer
+
+__all__ = [
+    "LONGEST_PAST",
+    "Memory",
+    "Mixture",
+    "Observer",
+    "Recall",
+    "matching_past",
+    "past_of_sequences",
+    "past_of_targets",
+]
