@@ -22,11 +22,10 @@ from knnmt.corpus.languages import bare, language_of, nearest_language, required
 from knnmt.corpus.pair import Pair, Part
 from knnmt.errors import CorpusError
 
+KEPT_BYTES = 1 << 26  # of parsed catalogues, per corpus; those beyond are parsed again whenever they are read
+
 _ARCHIVES = (".whl", ".zip")
 _EXTENSION = re.compile(r"\.(po|mo)(\.gz)?\Z", re.IGNORECASE)
-
-
-KEPT_BYTES = 1 << 26  # of parsed catalogues, per corpus; those beyond are parsed again whenever they are read
 
 
 @dataclass(frozen=True, slots=True)
