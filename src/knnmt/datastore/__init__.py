@@ -1,7 +1,8 @@
 """What is on disk: immutable segments of pairs and one manifest. Knows no model and no index."""
 
-from knnmt.datastore.entries import Entries, Ids
+from knnmt.datastore.entries import Entries
 from knnmt.datastore.files import storage_errors
+from knnmt.datastore.ids import Ids
 from knnmt.datastore.model_record import ModelRecord, at_its_place, check_same_model
 from knnmt.datastore.segment import Segment
 from knnmt.datastore.staging import StagedSegment

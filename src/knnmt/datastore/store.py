@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from knnmt.datastore.entries import ROW_BITS, Entries, Ids
+from knnmt.datastore.entries import Entries
 from knnmt.datastore.files import check_name, entries, reading_errors, size_on_disk
+from knnmt.datastore.ids import Ids, split_ids
 from knnmt.datastore.lease import Lease
 from knnmt.datastore.manifest import COMBINERS, SEGMENTS, STAGING, Manifest, read_manifest
 from knnmt.datastore.model_record import ModelRecord
@@ -23,7 +24,7 @@ from knnmt.errors import StoreError
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a pair comes from; `sentence` tells sentences apart within the store (segment << 32 | row)."""
+    """Where a pair comes from; `sentence` tells sentences apart within the store."""
 
     source: str
     target: str
@@ -137,11 +138,11 @@ class Store:
     def provenance(self, ids: Ids) -> list[Provenance]:
         """Where each of the entries comes from; ids [n]. Raises IndexError for an id the store does not have."""
         sentences, positions = self.entries.sentence(ids), self.entries.position(ids)
-        return [self._provenance(*each) for each in zip(sentences.tolist(), positions.tolist(), strict=True)]
+        columns = (sentences, *split_ids(sentences), positions)
+        return [self._provenance(*each) for each in zip(*(column.tolist() for column in columns), strict=True)]
 
-    def _provenance(self, sentence: int, position: int) -> Provenance:
-        table = self._by_number[sentence >> ROW_BITS].sentence_table
-        row = sentence & ((1 << ROW_BITS) - 1)
+    def _provenance(self, sentence: int, number: int, row: int, position: int) -> Provenance:
+        table = self._by_number[number].sentence_table
         source, target, origin, line = (table[name][row].as_py() for name in ("source", "target", "origin", "line"))
         return Provenance(source, target, origin, line, position, sentence)
 

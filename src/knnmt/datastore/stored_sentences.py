@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.corpus import Pair
-from knnmt.datastore.entries import ROW_BITS
+from knnmt.datastore.ids import first_id, split_ids
 from knnmt.datastore.store import Store
 from knnmt.ranges import ranges
 
@@ -32,9 +32,9 @@ class StoredSentences:
     def of(self, ids: Numbers) -> Numbers:
         """Each entry's sentence, for ids of any shape; −1 where the id is −1."""
         sentences = self.store.entries.sentence(ids)
-        places = np.searchsorted(self._segment_numbers, sentences >> ROW_BITS)
-        numbers = self.starts[np.minimum(places, len(self._segment_numbers) - 1)] + (sentences & ((1 << ROW_BITS) - 1))
-        return np.where(sentences < 0, -1, numbers)
+        segment_numbers, rows = split_ids(sentences)
+        segments = np.searchsorted(self._segment_numbers, segment_numbers)  # where they are in the list of segments
+        return np.where(sentences < 0, -1, self.starts[segments] + rows)
 
     def ids(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
         """The ids of the sentences' pairs, sentence after sentence, and how many each has  # [pairs], [sentences]"""
@@ -45,7 +45,7 @@ class StoredSentences:
             rows = (numbers[here] - self.starts[place]).astype(segment.sentence.dtype)  # else all of it is copied
             first = np.searchsorted(segment.sentence, rows)
             lengths[here] = np.searchsorted(segment.sentence, rows, side="right") - first
-            firsts[here] = first + (segment.number << ROW_BITS)
+            firsts[here] = first + first_id(segment.number)
         return ranges(firsts, lengths), lengths
 
     def pairs(self, numbers: Numbers) -> list[Pair]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.datastore import Entries, Ids
+from knnmt.datastore.ids import split_ids
 from knnmt.datastore.segment import FIX, finite_half
 from knnmt.errors import StoreError
 from knnmt.search.threads import one_thread
@@ -31,6 +32,7 @@ def key_blocks(entries: Entries, size: int) -> Iterator[tuple[Ids, Floats]]:
     """All entries in order: ids [at most size] and keys float32 [at most size, dim]. Raises StoreError for damage."""
     for ids, keys in entries.blocks(size):
         if not finite_half(keys):
-            segment = next(each for each in entries.segments if each.number == ids[0] >> 32)
+            number = split_ids(ids)[0][0]
+            segment = next(each for each in entries.segments if each.number == number)
             raise StoreError(f"damaged: {segment.path / 'keys.npy'} holds numbers that are not finite; {FIX}")
         yield ids, float32(keys)
