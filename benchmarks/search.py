@@ -29,15 +29,21 @@ from synthetic import Block, write_store
 from knnmt.corpus import Pair
 from knnmt.datastore import Entries, ModelRecord, Store
 from knnmt.search import Searcher
-from knnmt.search.clustering import cluster
-from knnmt.search.distance import closest
-from knnmt.search.exact import prefer_blas
+from knnmt.search.exact import closest
 from knnmt.search.flat import Flat
-from knnmt.search.keys import float32, key_blocks
-from knnmt.search.operating_point import CHOSEN_DEPTH, OperatingPoint, choose, recall_at_depths
-from knnmt.search.parameters import BLOCK_NUMBERS, RECALL_AIM, RECALL_DEPTHS, RECALL_QUERIES, RESCORES, SEED, list_count
-from knnmt.search.recall import RecallTest
-from knnmt.search.threads import one_thread
+from knnmt.search.ivf import cluster
+from knnmt.search.keys import float32, key_blocks, one_thread, prefer_blas
+from knnmt.search.parameters import (
+    BLOCK_NUMBERS,
+    CHOSEN_DEPTH,
+    RECALL_AIM,
+    RECALL_DEPTHS,
+    RECALL_QUERIES,
+    RESCORES,
+    SEED,
+    list_count,
+)
+from knnmt.search.recall import OperatingPoint, RecallTest, choose, recall_at_depths
 
 BATCHES = (1, 16, 160)
 K = 8
@@ -116,8 +122,8 @@ def make_index(kind: str, pairs: Entries, centres: Any) -> Any:
     return index
 
 
-def look(index: Any, queries: Any, count: int, probes: int) -> Any:
-    """`knnmt.search.ivf.IVF.look` for any kind of codes."""
+def probe(index: Any, queries: Any, count: int, probes: int) -> Any:
+    """`knnmt.search.ivf.IVF.probe` for any kind of codes."""
     prefer_blas(index.d)
     options: dict[str, Any] = {"nprobe": probes}
     if isinstance(faiss.downcast_index(index.quantizer), faiss.IndexHNSW):
@@ -130,7 +136,7 @@ def look(index: Any, queries: Any, count: int, probes: int) -> Any:
 
 def inverted(kind: str, centres: Any, test: RecallTest, probes: int | None) -> Contender:
     """An inverted index at the probes given, or at the operating point that a build would choose."""
-    pairs = test.pairs
+    pairs = test.entries
     started = time.process_time()
     index = make_index(kind, pairs, centres)
     seconds = time.process_time() - started
@@ -139,7 +145,7 @@ def inverted(kind: str, centres: Any, test: RecallTest, probes: int | None) -> C
         size = Path(file.name).stat().st_size / len(pairs)
 
     def find(queries: Any, count: int, probes: int) -> Any:
-        return look(index, queries, count, probes)
+        return probe(index, queries, count, probes)
 
     if probes is None:
         point = choose(find, len(centres), test)
@@ -154,9 +160,9 @@ def inverted(kind: str, centres: Any, test: RecallTest, probes: int | None) -> C
 def exact(pairs: Entries) -> Contender:
     """Every key is looked at."""
     started = time.process_time()
-    engine = Flat(pairs)
+    index = Flat(pairs)
     point = OperatingPoint(0, 2, dict.fromkeys(map(str, RECALL_DEPTHS), 1.0))
-    return Contender("Flat", lambda queries: engine.candidates(queries, K), point, 0, time.process_time() - started)
+    return Contender("Flat", lambda queries: index.candidates(queries, K), point, 0, time.process_time() - started)
 
 
 def measure(pairs: Entries, contenders: Sequence[Contender], queries: Any, repeats: int) -> dict[str, dict[int, float]]:

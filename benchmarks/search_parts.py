@@ -20,7 +20,7 @@ from machine import machine
 
 from knnmt.datastore import Store
 from knnmt.search import Searcher
-from knnmt.search.distance import closest
+from knnmt.search.exact import closest
 from knnmt.search.ivf import IVF
 from knnmt.search.keys import float32
 from knnmt.search.parameters import SEED
@@ -31,8 +31,8 @@ REPEATS = 24
 
 def parts(searcher: Searcher, layout: str, queries: Any) -> dict[str, Any]:
     """Medians over batches of queries [repeats, rows, dim]."""
-    engine = searcher.engines[0]
-    assert isinstance(engine, IVF), "exact search has no parts"
+    index = searcher.indexes[0]
+    assert isinstance(index, IVF), "exact search has no parts"
     times: dict[str, list[float]] = {"lists": [], "lists and codes": [], "exact distances": []}
 
     def timed(part: str, work: Callable[[], Any]) -> Any:
@@ -42,8 +42,8 @@ def parts(searcher: Searcher, layout: str, queries: Any) -> dict[str, Any]:
         return answer
 
     for batch in queries:
-        timed("lists", lambda batch=batch: engine.index.quantizer.search(batch, engine.probes))
-        found = timed("lists and codes", lambda batch=batch: engine.candidates(batch, K))
+        timed("lists", lambda batch=batch: index.faiss_index.quantizer.search(batch, index.probes))
+        found = timed("lists and codes", lambda batch=batch: index.candidates(batch, K))
         timed("exact distances", lambda batch=batch, found=found: closest(searcher.entries, batch, found, K))
     medians = {part: statistics.median(measured[1:]) for part, measured in times.items()}
     both = medians.pop("lists and codes")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from knnmt.errors import StoreError
-from knnmt.search import ENGINES, IndexConfig, Searcher, build, build_index, kept_kind, needs_index
+from knnmt.search import INDEX_KINDS, IndexConfig, Searcher, build, build_index, kept_kind, needs_index
 
 
 def test_auto_is_exact_for_few_pairs_and_ivf_for_many(small_store, tmp_path, monkeypatch):
@@ -52,7 +52,7 @@ def test_who_chose_a_kind_keeps_it(small_store, tmp_path):
     assert kept_kind(tmp_path / "unasked", "auto") == "auto"
 
 
-def test_a_second_engine_is_one_class_and_one_line(small_store, toolbox, tmp_path, monkeypatch):
+def test_another_kind_is_one_class_and_one_line(small_store, toolbox, tmp_path, monkeypatch):
     class Backwards:
         """Proposes everything, farthest first."""
 
@@ -62,7 +62,7 @@ def test_a_second_engine_is_one_class_and_one_line(small_store, toolbox, tmp_pat
         def build(cls, segments, directory):
             (directory / "note").write_text("here")
             return (
-                ENGINES["flat"]
+                INDEX_KINDS["flat"]
                 .build(segments, directory)
                 .__class__("backwards", "", "none", "Backwards", tuple(s.name for s in segments), 300, 16, 1, {})
             )
@@ -70,14 +70,14 @@ def test_a_second_engine_is_one_class_and_one_line(small_store, toolbox, tmp_pat
         @classmethod
         def open(cls, directory, config, segments, in_memory):
             assert (directory / "note").read_text() == "here"
-            engine = cls()
-            engine.ids = np.concatenate([segment.ids for segment in segments])
-            return engine
+            index = cls()
+            index.ids = np.concatenate([segment.ids for segment in segments])
+            return index
 
         def candidates(self, queries, k, widen=1):
             return np.tile(self.ids[::-1], (len(queries), 1))
 
-    monkeypatch.setitem(ENGINES, "backwards", Backwards)
+    monkeypatch.setitem(INDEX_KINDS, "backwards", Backwards)
     build_index(small_store.segments, tmp_path / "index", "backwards")
     store = toolbox.MemoryStore(small_store.segments, tmp_path / "index")
     queries = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)

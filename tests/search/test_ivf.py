@@ -10,11 +10,11 @@ import pytest
 from knnmt.datastore import Entries
 from knnmt.errors import StoreError
 from knnmt.search import IndexConfig, build_index, ivf
-from knnmt.search.ivf import HELD, IVF, MAPPED
+from knnmt.search.ivf import HELD, IVF, MAPPED, cluster
 
 
 @pytest.fixture(scope="module")
-def engine(large_store):
+def index(large_store):
     config = IndexConfig.read(large_store.index_directory)
     return IVF.open(large_store.index_directory, config, large_store.segments)
 
@@ -25,15 +25,15 @@ def either(large_store, request):
     return IVF.open(large_store.index_directory, config, large_store.segments, request.param)
 
 
-def test_config_says_what_was_built(large_store, engine):
+def test_config_says_what_was_built(large_store, index):
     config = json.loads((large_store.index_directory / "config.json").read_text())
     assert config["engine"] == "faiss"
-    assert config["index"] == f"IVF{engine.index.nlist},RaBitQ"
+    assert config["index"] == f"IVF{index.faiss_index.nlist},RaBitQ"
     assert config["segments"] == ["000003", "000008"]
     assert config["pairs"] == 20_000
     assert config["seed"] == 1
-    assert config["probes"] == engine.probes < engine.index.nlist
-    assert config["rescore"] == engine.rescore
+    assert config["probes"] == index.probes < index.faiss_index.nlist
+    assert config["rescore"] == index.rescore
     assert list(config["recall"]) == ["8", "16", "32"]
     assert config["recall"]["16"] >= 0.95
 
@@ -56,32 +56,32 @@ def test_recorded_recall_is_what_other_queries_find(large_store, either):
 
 
 def test_all_lists_and_all_candidates_give_every_pair(large_store, either):
-    found = either.look(np.zeros((1, 32), dtype=np.float32), 30_000, 10_000)
+    found = either.probe(np.zeros((1, 32), dtype=np.float32), 30_000, 10_000)
     assert (np.sort(found[0]) == large_store.column("ids")).all()
 
 
 def test_candidates_come_in_the_order_of_their_codes(large_store, either):
     """The first candidates have to be better than the last, or rescoring a prefix would be worth nothing."""
     queries = large_store.column("keys")[::400].astype(np.float32)
-    ids = either.look(queries, 64, 32)
+    ids = either.probe(queries, 64, 32)
     near = Entries(large_store.segments).keys(ids.reshape(-1)).reshape(50, 64, 32)
     distances = ((near - queries[:, None]) ** 2).sum(2)
     assert distances[:, :8].mean() < 0.8 * distances[:, -8:].mean()
 
 
-def test_wider_means_more_lists_and_more_candidates(engine, large_store):
+def test_wider_means_more_lists_and_more_candidates(index, large_store):
     queries = large_store.column("keys")[:50].astype(np.float32)
-    narrow, wide = engine.candidates(queries, 4), engine.candidates(queries, 4, widen=4)
+    narrow, wide = index.candidates(queries, 4), index.candidates(queries, 4, widen=4)
     assert wide.shape[1] == 4 * narrow.shape[1]
-    assert (engine.look(queries, 20_000, engine.probes * 4) >= 0).sum() > (
-        engine.look(queries, 20_000, engine.probes) >= 0
+    assert (index.probe(queries, 20_000, index.probes * 4) >= 0).sum() > (
+        index.probe(queries, 20_000, index.probes) >= 0
     ).sum()
 
 
 def test_each_layout_has_a_file_which_is_mapped(large_store, either):
     path = large_store.index_directory / (HELD if either.in_memory else MAPPED)
     assert str(path) in Path("/proc/self/maps").read_text()
-    lists = faiss.downcast_InvertedLists(either.index.invlists)
+    lists = faiss.downcast_InvertedLists(either.faiss_index.invlists)
     assert isinstance(lists, faiss.BlockInvertedLists) == either.in_memory
 
 
@@ -116,10 +116,10 @@ def test_graph_over_the_centres(toolbox, tmp_path, monkeypatch):
     config = IndexConfig.read(tmp_path / "index")
     assert config.index.endswith("_HNSW8,RaBitQ")
     assert config.recall["16"] >= 0.95
-    engine = IVF.open(tmp_path / "index", config, [segment])
-    assert isinstance(faiss.downcast_index(engine.index.quantizer), faiss.IndexHNSW)
-    assert engine.graph
-    assert engine.candidates(segment.keys[:3].astype(np.float32), 2).shape == (3, 2 * config.rescore)
+    index = IVF.open(tmp_path / "index", config, [segment])
+    assert isinstance(faiss.downcast_index(index.faiss_index.quantizer), faiss.IndexHNSW)
+    assert index.graph
+    assert index.candidates(segment.keys[:3].astype(np.float32), 2).shape == (3, 2 * config.rescore)
 
 
 def test_the_same_pairs_give_the_same_index(toolbox, tmp_path):
@@ -136,8 +136,8 @@ def test_a_few_pairs_can_be_indexed_too(toolbox, tmp_path, pairs):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(7), pairs, 8), sentence_length=1)
     build_index([segment], tmp_path / "index", "ivf")
     config = IndexConfig.read(tmp_path / "index")
-    engine = IVF.open(tmp_path / "index", config, [segment])
-    assert engine.candidates(segment.keys.astype(np.float32), 1)[0, 0] == 1 << 32
+    index = IVF.open(tmp_path / "index", config, [segment])
+    assert index.candidates(segment.keys.astype(np.float32), 1)[0, 0] == 1 << 32
 
 
 def damage_nothing_left(path):
@@ -175,11 +175,11 @@ def test_the_mapped_layout_stands_in_for_a_lost_one(toolbox, tmp_path, damage):
     damage(tmp_path / "index" / HELD)
     config = IndexConfig.read(tmp_path / "index")
     with pytest.warns(UserWarning, match=f"{HELD} .*knnmt build.*{MAPPED} is searched"):
-        engine = IVF.open(tmp_path / "index", config, [segment], in_memory=True)
-    assert not engine.in_memory
+        index = IVF.open(tmp_path / "index", config, [segment], in_memory=True)
+    assert not index.in_memory
     queries = segment.keys[:20].astype(np.float32)
     mapped = IVF.open(tmp_path / "index", config, [segment])
-    assert (engine.candidates(queries, 8) == mapped.candidates(queries, 8)).all()
+    assert (index.candidates(queries, 8) == mapped.candidates(queries, 8)).all()
     (problem,) = config.problems(tmp_path / "index")
     assert HELD in problem
 
@@ -191,3 +191,27 @@ def test_no_room_for_the_file(toolbox, tmp_path, name):
     with pytest.raises(StoreError, match="cannot write"):
         build_index([segment], tmp_path, "ivf")
     assert not (tmp_path / "config.json").exists()
+
+
+def test_centres_are_where_the_keys_are(toolbox):
+    """More lists than there are heaps: every heap has a centre near its middle, and no centre is elsewhere."""
+    random = np.random.default_rng(0)
+    heaps = 20 * random.normal(size=(10, 16))
+    keys = (np.repeat(heaps, 100, axis=0) + 0.1 * random.normal(size=(1000, 16))).astype(np.float16)
+    centres = cluster(Entries([toolbox.make_segment(1, keys[:400]), toolbox.make_segment(2, keys[400:])]), 30)
+    assert centres.shape == (30, 16)
+    distances = ((centres[:, None] - heaps) ** 2).sum(2)
+    assert (distances.min(axis=0) < 1).all()
+    assert (distances.min(axis=1) < 1).all()
+
+
+def test_seeded_and_on_a_sample(toolbox, monkeypatch):
+    entries = Entries([toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(1), 2_000, 8))])
+    read = []
+    keys = entries.keys
+    monkeypatch.setattr(entries, "keys", lambda ids: read.append(len(ids)) or keys(ids))
+    first, second = cluster(entries, 20), cluster(entries, 20)
+    assert (first == second).all()
+    assert read == [640, 640]
+    monkeypatch.setattr(ivf, "SEED", 2)
+    assert (cluster(entries, 20) != first).any()

@@ -1,8 +1,13 @@
+import os
 from itertools import pairwise
 
 import pytest
 
-from knnmt.search.parameters import list_count, probe_counts, train_count
+from knnmt.search import parameters
+from knnmt.search.parameters import fits_in_memory, list_count, probe_counts, train_count
+
+PHYSICAL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+BYTES = 96  # a pair of 512 numbers
 
 
 @pytest.mark.parametrize(
@@ -32,3 +37,15 @@ def test_probes_go_from_one_list_to_all(lists):
     assert counts[-1] == lists
     assert counts == sorted(set(counts))
     assert all(later <= 2 * earlier for earlier, later in pairwise(counts))
+
+
+@pytest.mark.parametrize(
+    ("limit", "memory"), [(None, PHYSICAL), ("max\n", PHYSICAL), ("80000000\n", 80_000_000), ("9" * 30, PHYSICAL)]
+)
+def test_an_eighth_of_the_machines_memory_or_the_containers(tmp_path, monkeypatch, limit, memory):
+    if limit is not None:
+        (tmp_path / "memory.max").write_text(limit)
+    monkeypatch.setattr(parameters, "MEMORY_LIMIT", tmp_path / "memory.max")
+    most = memory // 8 // BYTES
+    assert fits_in_memory(most, 512)
+    assert not fits_in_memory(most + 1, 512)

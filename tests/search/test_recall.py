@@ -3,7 +3,7 @@ import pytest
 from tolerances import SUM_OF_SQUARES
 
 from knnmt.datastore import Entries
-from knnmt.search.recall import RecallTest
+from knnmt.search.recall import RecallTest, choose
 
 
 @pytest.fixture
@@ -60,3 +60,35 @@ def test_equally_far_pairs_count_alike(toolbox):
     test = RecallTest(entries, 20, seed=1)
     same = np.array([np.flatnonzero((keys == query.astype(np.float16)).all(1)) for query in test.queries])  # [20, 40]
     assert test.recall(test.rank((1 << 32) + same[:, ::-1][:, :20]), 8, 2) == 1
+
+
+def finding(truth, needed, hidden):
+    """An index that finds the nearest from `needed` probes on, behind `hidden` pairs that are far away."""
+
+    def probe(queries, count, probes):
+        near = truth[:, 0 if probes >= needed else 30 : 200]
+        return np.concatenate([truth[:, 250 : 250 + hidden], near], axis=1)[:, :count]
+
+    return probe
+
+
+@pytest.mark.parametrize(("needed", "hidden", "rescore"), [(1, 0, 2), (4, 0, 2), (6, 20, 3), (3, 40, 4)])
+def test_as_few_probes_and_candidates_as_reach_the_aim(test, truth, needed, hidden, rescore):
+    point = choose(finding(truth[0], needed, hidden), 16, test)
+    assert (point.probes, point.rescore) == (needed, rescore)
+    assert point.recall["16"] == 1
+
+
+def test_candidates_are_paid_for_with_probes_where_that_is_cheaper(test, truth):
+    """From eight probes on two candidates for one do; with four it takes sixteen, which costs more than four lists."""
+
+    def probe(queries, count, probes):
+        return finding(truth[0], 4, 0 if probes >= 8 else 45)(queries, count, probes)
+
+    assert (choose(probe, 16, test).probes, choose(probe, 16, test).rescore) == (8, 2)
+
+
+def test_everything_is_looked_through_where_nothing_reaches_the_aim(test, truth):
+    point = choose(finding(truth[0], 1000, 0), 16, test)
+    assert (point.probes, point.rescore) == (16, 16)
+    assert point.recall["16"] < 0.95

@@ -8,7 +8,7 @@ from tolerances import SUM_OF_SQUARES
 from knnmt.corpus import Pair
 from knnmt.datastore import Entries, ModelRecord, Store, StoreWriter
 from knnmt.errors import StoreError
-from knnmt.search import IndexConfig, Searcher, build_index, describe_index, holding, searcher
+from knnmt.search import IndexConfig, Searcher, build_index, describe_index, parameters, searcher
 
 
 def random_queries(rows, dim, seed=0):
@@ -69,11 +69,11 @@ def test_queries_of_another_size_are_a_mistake(small_store):
 
 @pytest.mark.parametrize(("share", "held"), [(1 / 8, True), (0.0, False)])
 def test_the_index_is_held_in_memory_where_it_fits(large_store, monkeypatch, share, held):
-    monkeypatch.setattr(holding, "HELD_SHARE", share)
-    assert Searcher(large_store).engines[0].in_memory == held
+    monkeypatch.setattr(parameters, "HELD_SHARE", share)
+    assert Searcher(large_store).indexes[0].in_memory == held
     assert Searcher(large_store).description.endswith(",in-memory") == held
     for asked in (True, False):
-        assert Searcher(large_store, asked).engines[0].in_memory == asked
+        assert Searcher(large_store, asked).indexes[0].in_memory == asked
 
 
 def test_index_finds_nearly_all_and_rescores_exactly(large_store, toolbox):
@@ -94,8 +94,8 @@ def exhaustive(large_store, toolbox):
     tail = toolbox.make_segment(12, toolbox.clustered(np.random.default_rng(0), 500, 32))
     store = toolbox.MemoryStore([*large_store.segments, tail], large_store.index_directory)
     found = Searcher(store)
-    found.engines[0].probes = found.engines[0].index.nlist
-    found.engines[0].rescore = 200
+    found.indexes[0].probes = found.indexes[0].faiss_index.nlist
+    found.indexes[0].rescore = 200
     return found
 
 
@@ -163,7 +163,7 @@ def test_a_tail_does_not_stand_in_for_what_the_index_has(small_store, toolbox, t
 
 def test_rows_that_have_enough_are_not_asked_again(exhaustive, toolbox, monkeypatch):
     """`exclude` knows which queries it is asked for, and exact search is for those that still lack neighbours."""
-    exhaustive.engines[0].rescore = 20  # however far it looks, half of the pairs are no candidates
+    exhaustive.indexes[0].rescore = 20  # however far it looks, half of the pairs are no candidates
     queries = random_queries(5, 32)
     allowed = np.random.default_rng(2).choice(exhaustive.store.column("ids"), 8, replace=False)
     asked, exact = [], []
@@ -198,8 +198,8 @@ def test_exclusion_of_nearly_everything_ends_with_what_is_left(large_store, tool
 def test_candidates_of_too_few_lists_are_made_up_for(large_store):
     """One probed list holds fewer pairs than are asked for; the store has more."""
     searching = Searcher(large_store)
-    searching.engines[0].probes = 1
-    sizes = [searching.engines[0].index.get_list_size(n) for n in range(searching.engines[0].index.nlist)]
+    searching.indexes[0].probes = 1
+    sizes = [searching.indexes[0].faiss_index.get_list_size(n) for n in range(searching.indexes[0].faiss_index.nlist)]
     found = searching.search(random_queries(3, 32), max(sizes) + 1)
     assert (found.ids >= 0).all()
 
@@ -229,7 +229,7 @@ def test_index_of_other_segments_is_refused(large_store, toolbox):
 
 
 def test_index_of_an_unknown_kind_is_refused(large_store, monkeypatch):
-    monkeypatch.setattr(searcher, "ENGINES", {})
+    monkeypatch.setattr(searcher, "INDEX_KINDS", {})
     with pytest.raises(StoreError, match="newer"):
         Searcher(large_store)
 
@@ -237,7 +237,7 @@ def test_index_of_an_unknown_kind_is_refused(large_store, monkeypatch):
 def test_ids_that_no_pair_has_are_a_sentence(large_store, monkeypatch):
     searching = Searcher(large_store)
     for wrong in ((5 << 32) + 1, (3 << 32) + 15_000):
-        monkeypatch.setattr(searching, "engines", [Stubborn(wrong)])
+        monkeypatch.setattr(searching, "indexes", [Stubborn(wrong)])
         with pytest.raises(StoreError, match="knnmt build"):
             searching.search(random_queries(2, 32), 1)
 

@@ -8,7 +8,7 @@ from knnmt.datastore import Segment, storage_errors
 from knnmt.datastore.files import write_json
 from knnmt.errors import StoreError
 from knnmt.search.config import CONFIG, IndexConfig
-from knnmt.search.engines import ENGINES
+from knnmt.search.index import INDEX_KINDS
 from knnmt.search.parameters import FLAT_PAIRS
 
 
@@ -18,7 +18,7 @@ def build_index(segments: Sequence[Segment], directory: Path, kind: str = "auto"
     Args:
         segments: what it covers
         directory: made if it is not there
-        kind: one of `ENGINES`, or "auto": `ivf` from 50,000 pairs on, else `flat`
+        kind: one of `INDEX_KINDS`, or "auto": `ivf` from 50,000 pairs on, else `flat`
     """
     _check(kind)
     chosen = kind
@@ -26,7 +26,7 @@ def build_index(segments: Sequence[Segment], directory: Path, kind: str = "auto"
         chosen = "ivf" if sum(map(len, segments)) >= FLAT_PAIRS else "flat"
     with storage_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
-        config = ENGINES[chosen].build(segments, directory)
+        config = INDEX_KINDS[chosen].build(segments, directory)
         write_json(directory / CONFIG, replace(config, requested=kind).to_json())
 
 
@@ -53,5 +53,5 @@ def kept_kind(directory: Path | None, kind: str) -> str:
 
 
 def _check(kind: str) -> None:
-    if kind != "auto" and kind not in ENGINES:
-        raise StoreError(f"there is no index of kind {kind!r}; choose one of auto, {', '.join(sorted(ENGINES))}")
+    if kind != "auto" and kind not in INDEX_KINDS:
+        raise StoreError(f"there is no index of kind {kind!r}; choose one of auto, {', '.join(sorted(INDEX_KINDS))}")

@@ -17,7 +17,7 @@ class IndexConfig:
     """Kept beside the files of an index.
 
     Args:
-        kind: which of `ENGINES` opens it.
+        kind: which of `INDEX_KINDS` opens it.
         requested: the kind that was asked for, "auto" where nobody chose; to be asked for again when it is rebuilt.
         engine: the software or service that searches, for people.
         index: what it makes of the keys, in the engine's own words.

@@ -10,19 +10,25 @@ from pathlib import Path
 from typing import Any, Self
 
 import faiss
+import numpy as np
 
 from knnmt.datastore import Entries, Ids, Segment
 from knnmt.errors import StoreError
 from knnmt.out_of_memory import memory_errors
 from knnmt.progress import progress
-from knnmt.search.clustering import cluster
 from knnmt.search.config import FIX, IndexConfig
-from knnmt.search.exact import prefer_blas
-from knnmt.search.keys import Floats, key_blocks
-from knnmt.search.operating_point import choose
-from knnmt.search.parameters import BLOCK_NUMBERS, PARALLEL_QUERIES, RECALL_QUERIES, SEED, graph_links, list_count
-from knnmt.search.recall import RecallTest
-from knnmt.search.threads import one_thread
+from knnmt.search.keys import Floats, float32, key_blocks, one_thread, prefer_blas
+from knnmt.search.parameters import (
+    BLOCK_NUMBERS,
+    PARALLEL_QUERIES,
+    RECALL_QUERIES,
+    SEED,
+    TRAIN_ITERATIONS,
+    graph_links,
+    list_count,
+    train_count,
+)
+from knnmt.search.recall import RecallTest, choose
 
 MAPPED, HELD = "index.faiss", "fastscan.faiss"
 
@@ -31,7 +37,7 @@ class IVF:
     """An opened index. Searching changes nothing in it: threads may share one."""
 
     def __init__(self, index: Any, probes: int, rescore: int) -> None:
-        self.index = index
+        self.faiss_index = index
         self.size = int(index.ntotal)
         self.in_memory = isinstance(index, faiss.IndexIVFRaBitQFastScan)
         self.graph = isinstance(faiss.downcast_index(index.quantizer), faiss.IndexHNSW)
@@ -53,18 +59,18 @@ class IVF:
         return cls(index, config.probes, config.rescore)
 
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
-        return self.look(queries, self.rescore * k * widen, self.probes * widen)
+        return self.probe(queries, self.rescore * k * widen, self.probes * widen)
 
-    def look(self, queries: Floats, count: int, probes: int) -> Ids:
+    def probe(self, queries: Floats, count: int, probes: int) -> Ids:
         """The `count` nearest by code in the `probes` lists nearest to queries [rows, dim]; ids [rows, count]."""
-        prefer_blas(self.index.d)
-        probes = min(probes, self.index.nlist)
-        options: dict[str, Any] = {"nprobe": probes, "qb": self.index.qb}
+        prefer_blas(self.faiss_index.d)
+        probes = min(probes, self.faiss_index.nlist)
+        options: dict[str, Any] = {"nprobe": probes, "qb": self.faiss_index.qb}
         if self.graph:
             options["quantizer_params"] = faiss.SearchParametersHNSW(efSearch=2 * probes)  # type: ignore[attr-defined]
         parameters = faiss.IVFRaBitQSearchParameters(**options)
         with one_thread(len(queries) < PARALLEL_QUERIES):
-            ids: Ids = self.index.search(queries, min(count, self.index.ntotal), params=parameters)[1]
+            ids: Ids = self.faiss_index.search(queries, min(count, self.faiss_index.ntotal), params=parameters)[1]
         return ids
 
     @classmethod
@@ -77,7 +83,7 @@ class IVF:
         layouts = {MAPPED: index, HELD: faiss.IndexIVFRaBitQFastScan(index)}
         files = {name: _write(layout, directory / name) for name, layout in layouts.items()}
         test = RecallTest(entries, RECALL_QUERIES, SEED)
-        point = choose(cls(index, probes=1, rescore=1).look, lists, test)
+        point = choose(cls(index, probes=1, rescore=1).probe, lists, test)
         return IndexConfig(
             kind="ivf",
             requested="ivf",
@@ -103,6 +109,25 @@ def _layout(directory: Path, config: IndexConfig, in_memory: bool) -> str:
     if problem := config.file_problem(directory, MAPPED):
         raise StoreError(problem)
     return MAPPED
+
+
+def cluster(entries: Entries, lists: int) -> Floats:
+    """Centres of the lists [lists, dim], by k-means on a sample."""
+    generator = np.random.default_rng(SEED)
+    sample = generator.choice(len(entries), train_count(len(entries), lists, entries.dim), replace=False)
+    keys = float32(entries.keys(entries.ids(np.sort(sample))))
+    prefer_blas(entries.dim)
+    centres: Floats | None = None
+    with progress("Clustering", total=TRAIN_ITERATIONS, unit="keys") as meter:
+        for _ in range(TRAIN_ITERATIONS):  # one by one, for the progress to be seen
+            means = faiss.Kmeans(
+                entries.dim, lists, niter=1, seed=SEED, min_points_per_centroid=1, max_points_per_centroid=len(keys)
+            )
+            means.train(keys, init_centroids=centres)
+            centres = means.centroids
+            meter.advance(1, units=len(keys))
+    assert centres is not None
+    return centres
 
 
 def _empty_index(centres: Floats, links: int) -> Any:

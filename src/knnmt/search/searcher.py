@@ -9,14 +9,12 @@ from knnmt.datastore import Entries, Ids, Store
 from knnmt.datastore.segment import FIX as FIX_SEGMENT
 from knnmt.errors import StoreError
 from knnmt.search.config import FIX, IndexConfig, exact_config
-from knnmt.search.distance import DamagedKeyError, closest
-from knnmt.search.engine import Engine
-from knnmt.search.engines import ENGINES
-from knnmt.search.exact import Exclude, nearest_allowed
+from knnmt.search.exact import DamagedKeyError, Exclude, closest, nearest_allowed
 from knnmt.search.flat import Flat
-from knnmt.search.holding import fits_in_memory
+from knnmt.search.index import INDEX_KINDS, Index
 from knnmt.search.keys import Floats
 from knnmt.search.neighbours import Neighbours
+from knnmt.search.parameters import fits_in_memory
 
 WIDER = (1, 2, 4, 8, 16, 32, 64)  # times as far as usual; what is then still missing is looked for exactly
 
@@ -40,16 +38,16 @@ class Searcher:
         self.store = store
         self.entries = store.entries
         self.config = exact_config(store)
-        self.engines: list[Engine] = []
+        self.indexes: list[Index] = []
         covered: frozenset[str] = frozenset()
         if store.index_directory is not None:
             self.config = IndexConfig.read(store.index_directory)
             covered = frozenset(self.config.segments)
             held = fits_in_memory(self.config.pairs, self.config.dim) if in_memory is None else in_memory
-            self.engines.append(_open(store, self.config, held))
+            self.indexes.append(_open(store, self.config, held))
         tail = [segment for segment in store.segments if segment.name not in covered]
         if tail:
-            self.engines.append(Flat(Entries(tail)))
+            self.indexes.append(Flat(Entries(tail)))
 
     @property
     def description(self) -> str:
@@ -57,7 +55,7 @@ class Searcher:
         probes = self.config.probes
         if probes is None:
             return self.config.index
-        return f"{self.config.index},probes={probes}{',in-memory' if self.engines[0].in_memory else ''}"
+        return f"{self.config.index},probes={probes}{',in-memory' if self.indexes[0].in_memory else ''}"
 
     def search(self, queries: npt.NDArray[np.float32], k: int, exclude: Exclude | None = None) -> Neighbours:
         """The k nearest pairs of each query.
@@ -86,7 +84,7 @@ class Searcher:
         for widen in WIDER[0 if exclude is None else 1 :]:
             if not len(pending):
                 return ids, distances
-            found = [self._candidates(engine, queries[pending], pending, k, widen, exclude) for engine in self.engines]
+            found = [self._candidates(index, queries[pending], pending, k, widen, exclude) for index in self.indexes]
             candidates = np.concatenate([allowed for allowed, _ in found], axis=1)
             ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
             pending = pending[~np.all([enough for _, enough in found], axis=0)]
@@ -96,11 +94,11 @@ class Searcher:
         return ids, distances
 
     def _candidates(
-        self, engine: Engine, queries: Floats, rows: Ids, k: int, widen: int, exclude: Exclude | None
+        self, index: Index, queries: Floats, rows: Ids, k: int, widen: int, exclude: Exclude | None
     ) -> tuple[Ids, npt.NDArray[np.bool_]]:
-        """What an engine proposes without what is left out, and for which rows that is k, or all it has."""
-        proposed = engine.candidates(queries, k, widen)
-        all_there = np.count_nonzero(proposed >= 0, axis=1) >= engine.size
+        """What an index proposes without what is left out, and for which rows that is k, or all it has."""
+        proposed = index.candidates(queries, k, widen)
+        all_there = np.count_nonzero(proposed >= 0, axis=1) >= index.size
         if exclude is not None:
             proposed = np.where(exclude(proposed, rows), -1, proposed)
         return proposed, all_there | (np.count_nonzero(proposed >= 0, axis=1) >= k)
@@ -120,9 +118,9 @@ class Searcher:
         )
 
 
-def _open(store: Store, config: IndexConfig, in_memory: bool) -> Engine:
+def _open(store: Store, config: IndexConfig, in_memory: bool) -> Index:
     assert store.index_directory is not None
-    if config.kind not in ENGINES:
+    if config.kind not in INDEX_KINDS:
         raise StoreError(
             f"the index in {store.index_directory} is of kind {config.kind!r}, which this version of knnmt "
             "does not know; install a newer one"
@@ -130,7 +128,7 @@ def _open(store: Store, config: IndexConfig, in_memory: bool) -> Engine:
     segments = [segment for segment in store.segments if segment.name in config.segments]
     if len(segments) != len(config.segments) or sum(map(len, segments)) != config.pairs or config.dim != store.dim:
         raise StoreError(f"the index in {store.index_directory} is not of this store's segments; {FIX}")
-    return ENGINES[config.kind].open(store.index_directory, config, segments, in_memory)
+    return INDEX_KINDS[config.kind].open(store.index_directory, config, segments, in_memory)
 
 
 def describe_index(store: Store) -> dict[str, Any]:

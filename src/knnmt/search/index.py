@@ -1,4 +1,4 @@
-"""What an index engine has to do."""
+"""What an index has to do, and the kinds of index that can be asked for."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,13 +6,15 @@ from typing import Protocol, Self
 
 from knnmt.datastore import Ids, Segment
 from knnmt.search.config import IndexConfig
+from knnmt.search.flat import Flat
+from knnmt.search.ivf import IVF
 from knnmt.search.keys import Floats
 
 
-class Engine(Protocol):
+class Index(Protocol):
     """Proposes pairs that may be near; `Searcher` reads their keys and computes the distances.
 
-    A new engine is one file with such a class and one line in `ENGINES`.
+    A new kind of index is one file with such a class and one line in `INDEX_KINDS`.
 
     Attributes:
         in_memory: whether what is searched is held in memory
@@ -24,7 +26,7 @@ class Engine(Protocol):
 
     @classmethod
     def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:
-        """Write what the engine needs in a directory that exists; `build_index` writes the config."""
+        """Write what the index needs to a directory that exists; `build_index` writes the config."""
 
     @classmethod
     def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool) -> Self:
@@ -37,6 +39,9 @@ class Engine(Protocol):
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
         """Ids [rows, m] among which the k nearest of queries [rows, dim] should be; −1 where there are no more.
 
-        Nearest first as far as the engine knows. `widen` is 2, 4, 8, … where the candidates of the call before
+        Nearest first as far as the index knows. `widen` is 2, 4, 8, … where the candidates of the call before
         were not enough: that many times more are wanted, and looked for farther away.
         """
+
+
+INDEX_KINDS: dict[str, type[Index]] = {"flat": Flat, "ivf": IVF}
