@@ -20,7 +20,7 @@ import numpy as np
 import knnmt
 from knnmt.combiner import Vanilla
 from knnmt.corpus import Pair
-from knnmt.datastore import ModelRecord, StoreWriter
+from knnmt.datastore import Entries, ModelRecord, StoreWriter
 from knnmt.decoding import record_of
 from knnmt.model import TranslationModel, make_runner
 from knnmt.search import build_index
@@ -72,7 +72,7 @@ def write_store(path: Path, record: ModelRecord, blocks: Iterator[Block], combin
             staged.append(keys, values, log_p, lengths, pairs, {})
         plan = writer.plan(staged)
         directory = writer.new_directory("index")
-        build_index(plan.segments, directory)
+        build_index(Entries(plan.segments), directory)
         writer.commit(plan, index=directory)
         for name, combiner in combiners.items():
             place = writer.new_directory("combiners", name)

@@ -15,21 +15,21 @@ from knnmt.search.ivf import HELD, IVF, MAPPED, cluster
 
 @pytest.fixture(scope="module")
 def index(large_store):
-    config = IndexConfig.read(large_store.index_directory)
-    return IVF.open(large_store.index_directory, config, large_store.segments)
+    config = IndexConfig.of(large_store.index_config)
+    return IVF.open(large_store.index_directory, config, large_store.entries)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["mapped", "in-memory"])
 def either(large_store, request):
-    config = IndexConfig.read(large_store.index_directory)
-    return IVF.open(large_store.index_directory, config, large_store.segments, request.param)
+    config = IndexConfig.of(large_store.index_config)
+    return IVF.open(large_store.index_directory, config, large_store.entries, request.param)
 
 
 def test_config_says_what_was_built(large_store, index):
     config = json.loads((large_store.index_directory / "config.json").read_text())
     assert config["engine"] == "faiss"
     assert config["index"] == f"IVF{index.faiss_index.nlist},RaBitQ"
-    assert config["segments"] == ["000003", "000008"]
+    assert config["segments"] == {segment.name: segment.record.checksum for segment in large_store.segments}
     assert config["pairs"] == 20_000
     assert config["seed"] == 1
     assert config["probes"] == index.probes < index.faiss_index.nlist
@@ -43,7 +43,7 @@ def test_recorded_recall_is_what_other_queries_find(large_store, either):
     keys = large_store.column("keys").astype(np.float32)
     ids = large_store.column("ids")
     sentence = Entries(large_store.segments).sentence(ids)
-    config = IndexConfig.read(large_store.index_directory)
+    config = IndexConfig.of(large_store.index_config)
     hits = 0
     chosen = np.random.default_rng(99).choice(len(keys), 300, replace=False)
     candidates = either.candidates(keys[chosen], 16)
@@ -87,8 +87,8 @@ def test_each_layout_has_a_file_which_is_mapped(large_store, either):
 
 def test_both_layouts_hold_the_same_codes(large_store):
     """FastScan rounds its distances, so that candidates at the edge may differ, and only these."""
-    config = IndexConfig.read(large_store.index_directory)
-    mapped, held = (IVF.open(large_store.index_directory, config, large_store.segments, each) for each in (False, True))
+    config = IndexConfig.of(large_store.index_config)
+    mapped, held = (IVF.open(large_store.index_directory, config, large_store.entries, each) for each in (False, True))
     queries = large_store.column("keys")[::100].astype(np.float32)
     ours, theirs = mapped.candidates(queries, 16), held.candidates(queries, 16)
     assert ours.shape == theirs.shape
@@ -98,10 +98,10 @@ def test_both_layouts_hold_the_same_codes(large_store):
 
 def test_an_index_without_a_layout_for_memory_is_mapped(toolbox, tmp_path):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
-    build_index([segment], tmp_path, "ivf")
-    config = IndexConfig.read(tmp_path)
+    build_index(Entries([segment]), tmp_path, "ivf")
+    config = toolbox.read_config(tmp_path)
     del config.files[HELD]
-    assert not IVF.open(tmp_path, config, [segment], in_memory=True).in_memory
+    assert not IVF.open(tmp_path, config, Entries([segment]), in_memory=True).in_memory
 
 
 @pytest.mark.parametrize("name", [MAPPED, HELD])
@@ -112,11 +112,11 @@ def test_bytes_a_pair(large_store, name):
 def test_graph_over_the_centres(toolbox, tmp_path, monkeypatch):
     monkeypatch.setattr(ivf, "graph_links", lambda lists: 8)
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(5), 8_000, 16))
-    build_index([segment], tmp_path / "index", "ivf")
-    config = IndexConfig.read(tmp_path / "index")
+    build_index(Entries([segment]), tmp_path / "index", "ivf")
+    config = toolbox.read_config(tmp_path / "index")
     assert config.index.endswith("_HNSW8,RaBitQ")
     assert config.recall["16"] >= 0.95
-    index = IVF.open(tmp_path / "index", config, [segment])
+    index = IVF.open(tmp_path / "index", config, Entries([segment]))
     assert isinstance(faiss.downcast_index(index.faiss_index.quantizer), faiss.IndexHNSW)
     assert index.graph
     assert index.candidates(segment.keys[:3].astype(np.float32), 2).shape == (3, 2 * config.rescore)
@@ -125,18 +125,18 @@ def test_graph_over_the_centres(toolbox, tmp_path, monkeypatch):
 def test_the_same_pairs_give_the_same_index(toolbox, tmp_path):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(6), 3_000, 8))
     for name in ("a", "b"):
-        build_index([segment], tmp_path / name, "ivf")
+        build_index(Entries([segment]), tmp_path / name, "ivf")
     for file in (MAPPED, HELD):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-    assert IndexConfig.read(tmp_path / "a") == IndexConfig.read(tmp_path / "b")
+    assert toolbox.read_config(tmp_path / "a") == toolbox.read_config(tmp_path / "b")
 
 
 @pytest.mark.parametrize("pairs", [1, 40, 700])
 def test_a_few_pairs_can_be_indexed_too(toolbox, tmp_path, pairs):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(7), pairs, 8), sentence_length=1)
-    build_index([segment], tmp_path / "index", "ivf")
-    config = IndexConfig.read(tmp_path / "index")
-    index = IVF.open(tmp_path / "index", config, [segment])
+    build_index(Entries([segment]), tmp_path / "index", "ivf")
+    config = toolbox.read_config(tmp_path / "index")
+    index = IVF.open(tmp_path / "index", config, Entries([segment]))
     assert index.candidates(segment.keys.astype(np.float32), 1)[0, 0] == 1 << 32
 
 
@@ -157,28 +157,28 @@ def damage_garbage(path):
 @pytest.mark.parametrize("damage", [damage_nothing_left, damage_cut_short, damage_garbage])
 def test_damaged_file_is_a_sentence(toolbox, tmp_path, damage, in_memory):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
-    build_index([segment], tmp_path / "index", "ivf")
+    build_index(Entries([segment]), tmp_path / "index", "ivf")
     for name in (HELD, MAPPED) if in_memory else (MAPPED,):
         damage(tmp_path / "index" / name)
-    config = IndexConfig.read(tmp_path / "index")
+    config = toolbox.read_config(tmp_path / "index")
     with (
         pytest.raises(StoreError, match="knnmt build"),
         pytest.warns(UserWarning, match=HELD) if in_memory and damage is not damage_garbage else nullcontext(),
     ):
-        IVF.open(tmp_path / "index", config, [segment], in_memory)
+        IVF.open(tmp_path / "index", config, Entries([segment]), in_memory)
 
 
 @pytest.mark.parametrize("damage", [damage_nothing_left, damage_cut_short])
 def test_the_mapped_layout_stands_in_for_a_lost_one(toolbox, tmp_path, damage):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
-    build_index([segment], tmp_path / "index", "ivf")
+    build_index(Entries([segment]), tmp_path / "index", "ivf")
     damage(tmp_path / "index" / HELD)
-    config = IndexConfig.read(tmp_path / "index")
+    config = toolbox.read_config(tmp_path / "index")
     with pytest.warns(UserWarning, match=f"{HELD} .*knnmt build.*{MAPPED} is searched"):
-        index = IVF.open(tmp_path / "index", config, [segment], in_memory=True)
+        index = IVF.open(tmp_path / "index", config, Entries([segment]), in_memory=True)
     assert not index.in_memory
     queries = segment.keys[:20].astype(np.float32)
-    mapped = IVF.open(tmp_path / "index", config, [segment])
+    mapped = IVF.open(tmp_path / "index", config, Entries([segment]))
     assert (index.candidates(queries, 8) == mapped.candidates(queries, 8)).all()
     (problem,) = config.problems(tmp_path / "index")
     assert HELD in problem
@@ -189,7 +189,7 @@ def test_no_room_for_the_file(toolbox, tmp_path, name):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(9), 500, 8))
     (tmp_path / name).mkdir()  # nothing can be written under this name
     with pytest.raises(StoreError, match="cannot write"):
-        build_index([segment], tmp_path, "ivf")
+        build_index(Entries([segment]), tmp_path, "ivf")
     assert not (tmp_path / "config.json").exists()
 
 

@@ -1,3 +1,4 @@
+import json
 import threading
 from itertools import pairwise
 
@@ -15,32 +16,17 @@ def random_queries(rows, dim, seed=0):
     return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
 
 
-def agree(store, toolbox, found, queries, k, leave_out=None):
-    ids = found.ids
-    assert ids.shape == (len(queries), k)
-    toolbox.assert_nearest(store, queries, ids, leave_out)
-    np.testing.assert_allclose(found.distances, toolbox.naive(store, queries, k, leave_out)[1], rtol=SUM_OF_SQUARES)
-    assert (found.values == np.where(ids < 0, 0, store.entries.values(ids))).all()
-    assert (found.log_confidence == store.entries.log_confidence(ids)).all()
-    assert [array.dtype for array in (found.ids, found.distances, found.values, found.log_confidence)] == [
-        np.int64,
-        np.float32,
-        np.int32,
-        np.float32,
-    ]
-
-
 @pytest.mark.parametrize("rows", [1, 3, 30])
 @pytest.mark.parametrize("k", [1, 8])
 def test_without_index_it_is_exact_over_several_segments(small_store, toolbox, rows, k):
     queries = random_queries(rows, 16)
-    agree(small_store, toolbox, Searcher(small_store).search(queries, k), queries, k)
+    toolbox.assert_found(small_store, Searcher(small_store).search(queries, k), queries, k)
 
 
 def test_fewer_pairs_than_k(small_store, toolbox):
     queries = random_queries(2, 16)
     found = Searcher(small_store).search(queries, 310)
-    agree(small_store, toolbox, found, queries, 310)
+    toolbox.assert_found(small_store, found, queries, 310)
     assert (found.ids[:, 299] >= 0).all()
     assert (found.ids[:, 300:] == -1).all()
     assert np.isposinf(found.distances[:, 300:]).all()
@@ -104,7 +90,7 @@ def test_index_and_tail_are_merged(exhaustive, toolbox):
         [exhaustive.store.segments[2].keys[:5], exhaustive.store.segments[0].keys[:5]]
     ) + 0.1 * random_queries(10, 32)
     found = exhaustive.search(queries, 12)
-    agree(exhaustive.store, toolbox, found, queries, 12)
+    toolbox.assert_found(exhaustive.store, found, queries, 12)
     sources = set((found.ids >> 32).ravel().tolist())
     assert 12 in sources
     assert len(sources) > 1
@@ -121,9 +107,8 @@ def test_exclusion_row_by_row(exhaustive, toolbox):
         return mask
 
     found = exhaustive.search(queries, 8, exclude)
-    agree(
+    toolbox.assert_found(
         exhaustive.store,
-        toolbox,
         found,
         queries,
         8,
@@ -152,13 +137,13 @@ def test_exclusion_looks_farther_until_there_are_enough(large_store, toolbox):
 @pytest.mark.parametrize("k", [1, 8])
 def test_a_tail_does_not_stand_in_for_what_the_index_has(small_store, toolbox, tmp_path, k):
     """All that the index proposes at first is left out; the tail has enough, but farther away."""
-    build_index(small_store.segments, tmp_path / "index", "flat")
+    build_index(small_store.entries, tmp_path / "index", "flat")
     tail = toolbox.make_segment(12, np.full((20, 16), 50, dtype=np.float16))
     store = toolbox.MemoryStore([*small_store.segments, tail], tmp_path / "index")
     queries = small_store.column("keys")[:3].astype(np.float32)
     near = toolbox.naive(store, queries, 60)[0]
     found = Searcher(store).search(queries, k, lambda ids, rows: (ids[:, :, None] == near[rows][:, None]).any(2))
-    agree(store, toolbox, found, queries, k, lambda row, pair: pair in near[row])
+    toolbox.assert_found(store, found, queries, k, lambda row, pair: pair in near[row])
 
 
 def test_rows_that_have_enough_are_not_asked_again(exhaustive, toolbox, monkeypatch):
@@ -181,7 +166,7 @@ def test_rows_that_have_enough_are_not_asked_again(exhaustive, toolbox, monkeypa
     real = searcher.nearest_allowed
     monkeypatch.setattr(searcher, "nearest_allowed", nearest_allowed)
     found = exhaustive.search(queries, 8, exclude)
-    agree(exhaustive.store, toolbox, found, queries, 8, lambda row, pair: row % 2 == 1 and pair not in allowed)
+    toolbox.assert_found(exhaustive.store, found, queries, 8, lambda row, pair: row % 2 == 1 and pair not in allowed)
     assert asked[:2] == [[0, 1, 2, 3, 4]] * 2, "what the index proposes, and the tail"
     assert {tuple(rows) for rows in asked[2:]} == {(1, 3)}
     assert exact == [[1, 3]]
@@ -192,7 +177,7 @@ def test_exclusion_of_nearly_everything_ends_with_what_is_left(large_store, tool
     queries = random_queries(2, 32)
     allowed = np.random.default_rng(3).choice(large_store.column("ids"), left, replace=False)
     found = Searcher(large_store).search(queries, 8, lambda ids, rows: ~np.isin(ids, allowed))
-    agree(large_store, toolbox, found, queries, 8, lambda row, pair: pair not in allowed)
+    toolbox.assert_found(large_store, found, queries, 8, lambda row, pair: pair not in allowed)
 
 
 def test_candidates_of_too_few_lists_are_made_up_for(large_store):
@@ -228,6 +213,24 @@ def test_index_of_other_segments_is_refused(large_store, toolbox):
         Searcher(store)
 
 
+def test_index_of_other_content_is_refused(small_store, toolbox, tmp_path):
+    """Segments of the same names and sizes, but in one of them a single number differs."""
+    build_index(small_store.entries, tmp_path / "index", "flat")
+    Searcher(toolbox.MemoryStore(small_store.segments, tmp_path / "index"))
+    small_store.segments[1].keys[3, 2] += 1
+    with pytest.raises(StoreError, match=r"is not of this store's segments; .*knnmt build"):
+        Searcher(toolbox.MemoryStore(small_store.segments, tmp_path / "index"))
+
+
+def test_an_index_with_names_of_segments_only_is_searched(small_store, toolbox, tmp_path):
+    build_index(small_store.entries, tmp_path / "index", "flat")
+    config = json.loads((tmp_path / "index/config.json").read_text())
+    (tmp_path / "index/config.json").write_text(json.dumps(config | {"segments": list(config["segments"])}))
+    queries = random_queries(3, 16)
+    found = Searcher(toolbox.MemoryStore(small_store.segments, tmp_path / "index")).search(queries, 4)
+    toolbox.assert_found(small_store, found, queries, 4)
+
+
 def test_index_of_an_unknown_kind_is_refused(large_store, monkeypatch):
     monkeypatch.setattr(searcher, "INDEX_KINDS", {})
     with pytest.raises(StoreError, match="newer"):
@@ -258,7 +261,7 @@ def test_missing_index_is_refused(large_store, toolbox, tmp_path):
 
 
 def test_descriptions(large_store, small_store):
-    config = IndexConfig.read(large_store.index_directory)
+    config = IndexConfig.of(large_store.index_config)
     assert Searcher(large_store, in_memory=False).description == f"{config.index},probes={config.probes}"
     assert Searcher(small_store).description == "Flat"
     assert describe_index(small_store)["index"] == "Flat"
@@ -283,7 +286,7 @@ def test_a_store_on_disk(tmp_path, toolbox):
             plan = writer.plan(staged)
             directory = writer.new_directory("index") if index else None
             if directory is not None:
-                build_index(plan.segments, directory, index)
+                build_index(Entries(plan.segments), directory, index)
             writer.commit(plan, index=directory)
 
     for sentences, index, kind in ((50, None, "Flat"), (600, "ivf", "IVF"), (70, None, "IVF"), (30, "flat", "Flat")):

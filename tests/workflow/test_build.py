@@ -321,8 +321,8 @@ def test_a_lost_index_is_made_anew(
         before = build(path, write_corpus(SENTENCES[:-3]), model, index="ivf")
         assert before.index_directory is not None
         damage(before.index_directory)
-        with pytest.raises(StoreError, match="on the store without a corpus, which rebuilds the index"):
-            Searcher(before)
+        with pytest.raises(StoreError, match="rebuild the index with `knnmt build` on the store, without a corpus"):
+            Searcher(Store.open(path))
         after = build(path, corpus, model)
         assert after.pairs == before.pairs if not corpus else after.pairs > before.pairs
         assert after.covered_segments() == {segment.name for segment in after.segments}

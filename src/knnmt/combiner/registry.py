@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from knnmt.combiner.adaptive import Adaptive
-from knnmt.combiner.base import Combiner, damaged, read_config
+from knnmt.combiner.base import Combiner, damaged
 from knnmt.combiner.robust import Robust
 from knnmt.combiner.vanilla import Vanilla
 from knnmt.datastore import Store
@@ -36,10 +36,9 @@ def default_of(store: Store) -> Default:
     if store.manifest.default is not None:
         return Default(store.manifest.default, "chosen with `knnmt use`")
     gains, unusable = {}, []
-    for name, directory in sorted(store.combiners.items()):
+    for name in sorted(store.combiners):
         try:
-            config = read_config(directory)
-            gains[name] = _gain(config)
+            gains[name] = _gain(read_config(store, name))
         except MethodError:
             unusable.append(name)
     if not gains:
@@ -81,6 +80,17 @@ def is_leaked(record: dict[str, Any]) -> bool:
     return bool(record.get("leaked", 0) > LEAKED * max(record.get("dev_pairs") or 0, 1))
 
 
+def read_config(store: Store, name: str) -> dict[str, Any]:
+    """The config.json of a fitted combiner, as it was when the store was opened."""
+    file = store.combiner_configs[name]
+    if file.problem is not None:
+        raise MethodError(file.problem)
+    config = file.fields
+    if not isinstance(config.get("method"), str):
+        raise MethodError(file.damaged())
+    return config
+
+
 def load_combiner(store: Store, name: str) -> Combiner | None:
     """The fitted combiner of that name; None for the base model."""
     if name == BASE:
@@ -91,8 +101,7 @@ def load_combiner(store: Store, name: str) -> Combiner | None:
             f"Nothing named {name} was fitted for the store {store.path} (fitted: {fitted}); "
             f"run `{command('fit', store.path, 'DEV', '--method', 'METHOD')}` first."
         )
-    directory = store.combiners[name]
-    config = read_config(directory)
+    directory, config = store.combiners[name], read_config(store, name)
     if config["method"] not in METHODS:
         raise MethodError(f"The combiner {name} is of the method {config['method']}, unknown here; upgrade knnmt.")
     try:

@@ -1,7 +1,7 @@
 """The entries of a store: its rows, addressed by id, in however many segments they lie."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,7 @@ class Entries:
 
     def __init__(self, segments: Sequence[Segment], mask: Mapping[str, npt.NDArray[np.bool_]] | None = None) -> None:
         self.segments = tuple(segments)
-        self.mask = dict(mask or {})
+        self.mask = {name: rows for name, rows in (mask or {}).items() if not rows.all()}
         self._rows = [np.flatnonzero(self.mask[each.name]) if each.name in self.mask else None for each in segments]
         counts = [len(each) if rows is None else len(rows) for each, rows in zip(segments, self._rows, strict=True)]
         self._starts = np.cumsum([0, *counts])
@@ -34,9 +34,24 @@ class Entries:
     def __len__(self) -> int:
         return int(self._starts[-1])
 
+    def of_segments(self, names: Collection[str]) -> "Entries":
+        """Those of some of the segments."""
+        return Entries([segment for segment in self.segments if segment.name in names], self.mask)
+
     @property
     def dim(self) -> int:
         return int(self.segments[0].keys.shape[1])
+
+    @cached_property
+    def checksums(self) -> dict[str, str]:
+        """By segment name, of the segment's content and, where some are left out, of which rows count."""
+        return {segment.name: self._checksum(segment) for segment in self.segments}
+
+    def _checksum(self, segment: Segment) -> str:
+        if segment.name not in self.mask:
+            return segment.record.checksum
+        masked = segment.record.checksum.encode() + np.packbits(self.mask[segment.name]).tobytes()
+        return hashlib.blake2b(masked, digest_size=16).hexdigest()
 
     @cached_property
     def fingerprint(self) -> str:

@@ -1,6 +1,6 @@
 """The nearest stored pairs of a decoder state. Small stores are searched exactly, larger ones with an index."""
 
-from knnmt.search.build import build_index, kept_kind, needs_index
+from knnmt.search.build import build_index, check_kind, kept_kind, needs_index
 from knnmt.search.config import IndexConfig
 from knnmt.search.exact import Exclude
 from knnmt.search.index import INDEX_KINDS, Index
@@ -16,6 +16,7 @@ __all__ = [
     "Neighbours",
     "Searcher",
     "build_index",
+    "check_kind",
     "describe_index",
     "kept_kind",
     "machine_memory",

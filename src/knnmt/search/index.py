@@ -1,10 +1,9 @@
 """What an index has to do, and the kinds of index that can be asked for."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, Self
 
-from knnmt.datastore import Ids, Segment
+from knnmt.datastore import Entries, Ids
 from knnmt.search.config import IndexConfig
 from knnmt.search.flat import Flat
 from knnmt.search.ivf import IVF
@@ -25,12 +24,12 @@ class Index(Protocol):
     size: int
 
     @classmethod
-    def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:
+    def build(cls, entries: Entries, directory: Path) -> IndexConfig:
         """Write what the index needs to a directory that exists; `build_index` writes the config."""
 
     @classmethod
-    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool) -> Self:
-        """Open what `build` wrote for these segments. Raises `StoreError` where that is missing or damaged.
+    def open(cls, directory: Path, config: IndexConfig, entries: Entries, in_memory: bool) -> Self:
+        """Open what `build` wrote for these entries. Raises `StoreError` where that is missing or damaged.
 
         Args:
             in_memory: hold in memory what makes searching quicker; else everything is mapped

@@ -5,18 +5,18 @@ out for the processor's shuffles (FastScan), many pairs at once, to be held in m
 """
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import faiss
 import numpy as np
 
-from knnmt.datastore import Entries, Ids, Segment
+from knnmt.datastore import Entries, Ids
+from knnmt.datastore.index_record import FIX
 from knnmt.errors import StoreError
 from knnmt.out_of_memory import memory_errors
 from knnmt.progress import progress
-from knnmt.search.config import FIX, IndexConfig
+from knnmt.search.config import IndexConfig
 from knnmt.search.keys import Floats, float32, key_blocks, one_thread, prefer_blas
 from knnmt.search.parameters import (
     BLOCK_NUMBERS,
@@ -46,7 +46,7 @@ class IVF:
 
     @classmethod
     @memory_errors("open the store's index", also=", use --mapped")
-    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool = False) -> Self:
+    def open(cls, directory: Path, config: IndexConfig, entries: Entries, in_memory: bool = False) -> Self:
         path = directory / _layout(directory, config, in_memory)
         try:
             # Maps the centres, and the lists where their layout can be mapped. IO_FLAG_MMAP maps only the lists, and
@@ -74,8 +74,7 @@ class IVF:
         return ids
 
     @classmethod
-    def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:
-        entries = Entries(segments)
+    def build(cls, entries: Entries, directory: Path) -> IndexConfig:
         lists = list_count(len(entries), entries.dim)
         centres = cluster(entries, lists)
         index = _empty_index(centres, graph_links(lists))
@@ -89,7 +88,7 @@ class IVF:
             requested="ivf",
             engine="faiss",
             index=f"IVF{lists}{f'_HNSW{graph_links(lists)}' if graph_links(lists) else ''},RaBitQ",
-            segments=tuple(segment.name for segment in segments),
+            segments=dict(entries.checksums),
             pairs=len(entries),
             dim=entries.dim,
             rescore=point.rescore,

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from knnmt.datastore import Entries, Ids, Store
+from knnmt.datastore import ConfigFile, Entries, Ids, Store
 from knnmt.datastore.segment import FIX as FIX_SEGMENT
 from knnmt.errors import StoreError
-from knnmt.search.config import FIX, IndexConfig, exact_config
+from knnmt.search.config import IndexConfig, flat_config
 from knnmt.search.exact import DamagedKeyError, Exclude, closest, nearest_allowed
 from knnmt.search.flat import Flat
 from knnmt.search.index import INDEX_KINDS, Index
@@ -37,17 +37,16 @@ class Searcher:
             raise StoreError(f"{store.path} holds no pairs; add some with `knnmt build`")
         self.store = store
         self.entries = store.entries
-        self.config = exact_config(store)
+        self.config = flat_config(store.entries)
         self.indexes: list[Index] = []
-        covered: frozenset[str] = frozenset()
-        if store.index_directory is not None:
-            self.config = IndexConfig.read(store.index_directory)
-            covered = frozenset(self.config.segments)
+        uncovered = {segment.name for segment in store.segments}
+        if store.index_config is not None:
+            self.config = IndexConfig.of(store.index_config)
+            uncovered -= self.config.segments.keys()
             held = fits_in_memory(self.config.pairs, self.config.dim) if in_memory is None else in_memory
-            self.indexes.append(_open(store, self.config, held))
-        tail = [segment for segment in store.segments if segment.name not in covered]
-        if tail:
-            self.indexes.append(Flat(Entries(tail)))
+            self.indexes.append(_open(store.index_config, self.config, store.entries, held))
+        if uncovered:
+            self.indexes.append(Flat(store.entries.of_segments(uncovered)))
 
     @property
     def description(self) -> str:
@@ -109,8 +108,11 @@ class Searcher:
         except DamagedKeyError as error:
             raise self._damaged("keys that are not numbers") from error
         except IndexError as error:
-            message = f"the index in {self.store.index_directory} names pairs that the store does not have; {FIX}"
-            raise StoreError(message) from error
+            file = self.store.index_config
+            assert file is not None, "exact search proposes what it has read"
+            raise StoreError(
+                f"the index in {file.directory} names entries that the store does not have; {file.fix}"
+            ) from error
 
     def _damaged(self, what: str) -> StoreError:
         return StoreError(
@@ -118,22 +120,22 @@ class Searcher:
         )
 
 
-def _open(store: Store, config: IndexConfig, in_memory: bool) -> Index:
-    assert store.index_directory is not None
+def _open(file: ConfigFile, config: IndexConfig, entries: Entries, in_memory: bool) -> Index:
     if config.kind not in INDEX_KINDS:
         raise StoreError(
-            f"the index in {store.index_directory} is of kind {config.kind!r}, which this version of knnmt "
+            f"the index in {file.directory} is of kind {config.kind!r}, which this version of knnmt "
             "does not know; install a newer one"
         )
-    segments = [segment for segment in store.segments if segment.name in config.segments]
-    if len(segments) != len(config.segments) or sum(map(len, segments)) != config.pairs or config.dim != store.dim:
-        raise StoreError(f"the index in {store.index_directory} is not of this store's segments; {FIX}")
-    return INDEX_KINDS[config.kind].open(store.index_directory, config, segments, in_memory)
+    covered = entries.of_segments(config.segments)
+    if not config.is_of(entries) or len(covered) != config.pairs or config.dim != entries.dim:
+        raise StoreError(f"the index in {file.directory} is not of this store's segments; {file.fix}")
+    return INDEX_KINDS[config.kind].open(file.directory, config, covered, in_memory)
 
 
 def describe_index(store: Store) -> dict[str, Any]:
     """What searches a store, as `knnmt info` shows it; opens no index."""
-    config = exact_config(store) if store.index_directory is None else IndexConfig.read(store.index_directory)
+    file = store.index_config
+    config = flat_config(store.entries) if file is None else IndexConfig.of(file)
     return {
         "engine": config.engine,
         "index": config.index,
@@ -142,5 +144,5 @@ def describe_index(store: Store) -> dict[str, Any]:
         "recall": config.recall,
         "pairs": config.pairs,
         "exact_pairs": store.pairs - config.pairs,
-        "problems": [] if store.index_directory is None else config.problems(store.index_directory),
+        "problems": [] if file is None else config.problems(file.directory),
     }

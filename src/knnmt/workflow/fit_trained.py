@@ -96,7 +96,7 @@ def make_combiner(method: str, k: int, scale: float, networks: Networks, seed: i
 
 def _temperature(store: Store, features: Features, k: int) -> float:
     """T of adaptive: as the store's vanilla has it, or by the likelihood of the same features."""
-    fitted = [name for name, directory in store.combiners.items() if read_config(directory)["method"] == Vanilla.method]
+    fitted = [name for name in store.combiners if read_config(store, name)["method"] == Vanilla.method]
     if fitted:
         combiner = load_combiner(store, min(fitted, key=lambda name: (name != Vanilla.method, name)))
         assert isinstance(combiner, Vanilla)
