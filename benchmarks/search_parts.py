@@ -61,11 +61,11 @@ def main() -> None:
     searchers = {"mapped": Searcher(store, in_memory=False), "in memory": Searcher(store, in_memory=True)}
     results = []
     for rows in options.rows:
-        pairs = store.entries
-        chosen = np.random.default_rng(SEED).choice(len(pairs), REPEATS * rows)
-        queries = float32(pairs.keys(pairs.ids(chosen))).reshape(REPEATS, rows, pairs.dim)
+        entries = store.entries
+        chosen = np.random.default_rng(SEED).choice(len(entries), REPEATS * rows)
+        queries = float32(entries.keys(entries.ids(chosen))).reshape(REPEATS, rows, entries.dim)
         for searcher in searchers.values():  # what is mapped is read from the disk now, and not while it is measured
-            searcher.search(queries.reshape(-1, pairs.dim), K)
+            searcher.search(queries.reshape(-1, entries.dim), K)
         results += [parts(searcher, layout, queries) for layout, searcher in searchers.items()]
     if options.json:
         print(json.dumps({"machine": machine(1), "results": results}, indent=2))

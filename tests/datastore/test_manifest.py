@@ -67,11 +67,13 @@ def test_format_1_is_read(manifest: Path) -> None:
 
 @pytest.mark.parametrize("index", [True, False])
 def test_format_2_is_read_and_written_as_3(scenario: ModuleType, manifest: Path, index: bool) -> None:
-    """It had one index, without a name, and no views."""
+    """It had one index, without a name, and no views; entries were called pairs."""
     before = Store.open(manifest.parent)
     value = json.loads(manifest.read_text())
     value |= {"format": 2, "index": value["indexes"]["main"] if index else None}
     del value["indexes"], value["views"]
+    for segment in value["segments"]:
+        segment["pairs"] = segment.pop("entries")
     manifest.write_text(json.dumps(value))
     store = Store.open(manifest.parent)
     assert store.index_directory == (before.index_directory if index else None)
@@ -82,6 +84,7 @@ def test_format_2_is_read_and_written_as_3(scenario: ModuleType, manifest: Path,
     value = json.loads(manifest.read_text())
     assert (value["format"], set(value["indexes"]), value["views"]) == (3, {"main"} if index else set(), {})
     assert "index" not in value
+    assert [segment["entries"] for segment in value["segments"]] == [before.entry_count]
     assert verify_files(manifest.parent) == []
 
 
@@ -115,7 +118,7 @@ def test_damage(manifest: Path, content: str) -> None:
         {"views": {"v": {"mask": {"directory": "views/v.000001", "files": {}}, "index": "not there"}}},
         {"combiners": {"robust": "combiners/../../robust.000001"}},
         {"combiners": {"../robust": "combiners/robust.000001"}},
-        {"segments": [{"name": "../1", "pairs": 1, "sentences": 1, "files": {}}]},
+        {"segments": [{"name": "../1", "entries": 1, "sentences": 1, "files": {}}]},
     ],
 )
 def test_names_stay_within_the_store(manifest: Path, changes: dict[str, Any]) -> None:

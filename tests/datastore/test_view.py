@@ -47,7 +47,7 @@ def test_only_live_rows_are_entries(store: Store, segments: int) -> None:
         if segment.name not in mask or mask[segment.name][row]
     ]
     assert view.entries.ids(np.arange(len(live))).tolist() == live
-    assert len(view.entries) == view.pairs == len(live)
+    assert len(view.entries) == view.entry_count == len(live)
     assert (view.entries.keys(np.array(live)) == store.entries.keys(np.array(live))).all()
     assert view.fingerprint == Entries(store.segments, mask).fingerprint != store.fingerprint
     assert [each.position for each in view.provenance(np.array(live))] == view.entries.position(np.array(live)).tolist()

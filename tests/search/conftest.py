@@ -63,7 +63,7 @@ class MemoryStore:
         return None if self.index_directory is None else ConfigFile.read(self.index_directory, FIX)
 
     @property
-    def pairs(self) -> int:
+    def entry_count(self) -> int:
         return len(self.entries)
 
     @property
@@ -107,27 +107,27 @@ def naive(store: MemoryStore, queries: Any, k: int, leave_out: Callable[[int, in
     distances = np.full((len(queries), k), np.inf)
     for row, query in enumerate(np.asarray(queries, dtype=np.float64)):
         ranked = sorted(zip(((keys - query) ** 2).sum(1).tolist(), ids.tolist(), strict=True))
-        kept = [pair for pair in ranked if leave_out is None or not leave_out(row, pair[1])][:k]
-        for place, (distance, pair) in enumerate(kept):
-            found[row, place], distances[row, place] = pair, distance
+        kept = [entry for entry in ranked if leave_out is None or not leave_out(row, entry[1])][:k]
+        for rank, (distance, entry) in enumerate(kept):
+            found[row, rank], distances[row, rank] = entry, distance
     return found, distances
 
 
 def assert_nearest(
     store: MemoryStore, queries: Any, found: Any, leave_out: Callable[[int, int], bool] | None = None
 ) -> None:
-    """The ids are those of sorting everything; pairs that rounding cannot tell apart may have changed places."""
+    """The ids are those of sorting everything; entries that rounding cannot tell apart may have changed order."""
     ids = store.column("ids")
-    place = {pair: number for number, pair in enumerate(ids.tolist())}
+    row_of = {entry: number for number, entry in enumerate(ids.tolist())}
     keys = store.column("keys").astype(np.float64)
     expected, distances = naive(store, queries, found.shape[1], leave_out)
     assert ((found < 0) == (expected < 0)).all()
     for row, query in enumerate(np.asarray(queries, dtype=np.float64)):
-        pairs = [pair for pair in found[row].tolist() if pair >= 0]
-        assert len(set(pairs)) == len(pairs)
-        assert leave_out is None or not any(leave_out(row, pair) for pair in pairs)
-        theirs = ((keys[[place[pair] for pair in pairs]] - query) ** 2).sum(1)
-        np.testing.assert_allclose(theirs, distances[row, : len(pairs)], rtol=SUM_OF_SQUARES)
+        entries = [entry for entry in found[row].tolist() if entry >= 0]
+        assert len(set(entries)) == len(entries)
+        assert leave_out is None or not any(leave_out(row, entry) for entry in entries)
+        theirs = ((keys[[row_of[entry] for entry in entries]] - query) ** 2).sum(1)
+        np.testing.assert_allclose(theirs, distances[row, : len(entries)], rtol=SUM_OF_SQUARES)
 
 
 def assert_found(
@@ -169,7 +169,7 @@ def toolbox() -> SimpleNamespace:
 
 @pytest.fixture(scope="session")
 def large_store(toolbox: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
-    """Two segments of 20,000 pairs in all with an IVF index over both; shared, so leave its files alone."""
+    """Two segments of 20,000 entries in all with an IVF index over both; shared, so leave its files alone."""
     from knnmt.search import build_index
 
     keys = clustered(np.random.default_rng(0), 20_000, 32)
@@ -182,6 +182,6 @@ def large_store(toolbox: SimpleNamespace, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def small_store(toolbox: SimpleNamespace) -> MemoryStore:
-    """Three segments of 300 pairs in all, no index."""
+    """Three segments of 300 entries in all, no index."""
     keys = clustered(np.random.default_rng(1), 300, 16, centres=5)
     return MemoryStore([make_segment(n, part) for n, part in ((1, keys[:120]), (2, keys[120:130]), (9, keys[130:]))])

@@ -9,10 +9,10 @@ from knnmt.errors import StoreError
 from knnmt.search import INDEX_KINDS, Searcher, build, build_index, kept_kind, needs_index
 
 
-def test_auto_is_exact_for_few_pairs_and_ivf_for_many(small_store, toolbox, tmp_path, monkeypatch):
+def test_auto_is_exact_for_few_entries_and_ivf_for_many(small_store, toolbox, tmp_path, monkeypatch):
     build_index(small_store.entries, tmp_path / "few")
     assert json.loads((tmp_path / "few" / "config.json").read_text())["index"] == "Flat"
-    monkeypatch.setattr(build, "FLAT_PAIRS", 300)
+    monkeypatch.setattr(build, "FLAT_ENTRIES", 300)
     build_index(small_store.entries, tmp_path / "many")
     config = toolbox.read_config(tmp_path / "many")
     assert config.index.startswith("IVF")
@@ -23,7 +23,7 @@ def test_flat_writes_a_config_and_no_files(small_store, toolbox, tmp_path):
     build_index(small_store.entries, tmp_path / "index", "flat")
     assert [path.name for path in (tmp_path / "index").iterdir()] == ["config.json"]
     config = toolbox.read_config(tmp_path / "index")
-    assert (config.index, config.requested, config.pairs) == ("Flat", "flat", 300)
+    assert (config.index, config.requested, config.entries) == ("Flat", "flat", 300)
     assert config.segments == {segment.name: segment.record.checksum for segment in small_store.segments}
 
 
@@ -35,11 +35,11 @@ def test_unknown_kind(small_store, tmp_path):
         needs_index(small_store.segments, frozenset(), "hnsw")
 
 
-def test_index_is_needed_when_too_many_pairs_wait(small_store, monkeypatch):
-    monkeypatch.setattr(build, "FLAT_PAIRS", 130)
+def test_index_is_needed_when_too_many_entries_wait(small_store, monkeypatch):
+    monkeypatch.setattr(build, "FLAT_ENTRIES", 130)
     assert needs_index(small_store.segments, frozenset())
-    assert needs_index(small_store.segments, frozenset({"000001"}))  # 10 and 170 pairs wait
-    assert not needs_index(small_store.segments, frozenset({"000009"}))  # 120 and 10 pairs wait
+    assert needs_index(small_store.segments, frozenset({"000001"}))  # 10 and 170 entries wait
+    assert not needs_index(small_store.segments, frozenset({"000009"}))  # 120 and 10 entries wait
     assert not needs_index(small_store.segments, frozenset({"000001", "000002", "000009"}))
     assert needs_index(small_store.segments, frozenset({"000001", "000002", "000009"}), "flat")
 

@@ -12,7 +12,7 @@ CONFIG = IndexConfig(
     engine="faiss",
     index="IVF64,RaBitQ",
     segments={"000001": "5c", "000004": "e1"},
-    pairs=60_000,
+    entries=60_000,
     dim=8,
     rescore=4,
     recall={"8": 0.97, "16": 0.96, "32": 0.95},
@@ -29,8 +29,10 @@ def test_json_and_back(toolbox, tmp_path):
     assert toolbox.read_config(tmp_path) == CONFIG
 
 
-def test_one_with_names_of_segments_only_is_read(toolbox, tmp_path):
+def test_one_of_an_earlier_format_is_read(toolbox, tmp_path):
+    """Which had names of segments only, and called entries pairs."""
     value = CONFIG.to_json() | {"segments": ["000001", "000004"]}
+    value["pairs"] = value.pop("entries")
     (tmp_path / "config.json").write_text(json.dumps(value))
     assert toolbox.read_config(tmp_path) == replace(CONFIG, segments={"000001": None, "000004": None})
 
@@ -49,5 +51,5 @@ def test_missing_index_is_a_sentence(toolbox, tmp_path):
 
 def test_a_store_without_index_is_searched_exactly(small_store):
     config = flat_config(small_store.entries)
-    assert (config.index, config.pairs, config.probes) == ("Flat", 300, None)
+    assert (config.index, config.entries, config.probes) == ("Flat", 300, None)
     assert set(config.recall.values()) == {1.0}

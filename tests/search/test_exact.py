@@ -25,7 +25,7 @@ def test_nearest_allowed_leaves_out_what_it_is_told_row_by_row(small_store, tool
         return (ids % 6 != rows[:, None]) | (ids >> 32 == 2)
 
     found = nearest_allowed(Entries(small_store.segments), queries, np.arange(6), 60, exclude)
-    toolbox.assert_nearest(small_store, queries, found, lambda row, pair: pair % 6 != row or pair >> 32 == 2)
+    toolbox.assert_nearest(small_store, queries, found, lambda row, entry: entry % 6 != row or entry >> 32 == 2)
     assert (found[:, -1] == -1).all()
     assert (found[:, 40] >= 0).all()
 
@@ -43,7 +43,7 @@ def test_nearest_allowed_asks_by_the_numbers_it_is_given(small_store, toolbox, m
         return ids % 8 != rows[:, None]
 
     found = nearest_allowed(Entries(small_store.segments), queries, numbered, 9, exclude)
-    toolbox.assert_nearest(small_store, queries, found, lambda row, pair: pair % 8 != numbered[row])
+    toolbox.assert_nearest(small_store, queries, found, lambda row, entry: entry % 8 != numbered[row])
     assert asked == {(7, 2, 5)}
     everything = nearest_allowed(Entries(small_store.segments), queries, numbered, 9, None)
     toolbox.assert_nearest(small_store, queries, everything)
@@ -54,10 +54,10 @@ def test_distances_are_those_of_double_precision(small_store, monkeypatch, at_on
     monkeypatch.setattr(exact, "GATHERED_NUMBERS", at_once)
     random = np.random.default_rng(2)
     queries = random.normal(size=(9, 16)).astype(np.float32)
-    places = random.integers(0, 300, (9, 12))
-    ids = small_store.column("ids")[places]
+    rows = random.integers(0, 300, (9, 12))
+    ids = small_store.column("ids")[rows]
     ids[3, 4] = ids[8, 0] = -1
-    keys = small_store.column("keys")[places].astype(np.float64)
+    keys = small_store.column("keys")[rows].astype(np.float64)
     expected = ((keys - queries[:, None]) ** 2).sum(2)
     expected[3, 4] = expected[8, 0] = np.inf
     found = squared_distances(Entries(small_store.segments), queries, ids)

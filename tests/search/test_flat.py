@@ -20,7 +20,7 @@ def test_the_nearest_are_among_the_candidates(small_store, toolbox, monkeypatch,
     assert candidates.shape[1] >= 10
 
 
-def test_candidates_never_exceed_the_pairs(small_store):
+def test_candidates_never_exceed_the_entries(small_store):
     index = Flat(Entries(small_store.segments))
     candidates = index.candidates(np.zeros((2, 16), dtype=np.float32), 100, widen=16)
     assert (np.sort(candidates, axis=1) == small_store.column("ids")).all()

@@ -30,7 +30,7 @@ def test_config_says_what_was_built(large_store, index):
     assert config["engine"] == "faiss"
     assert config["index"] == f"IVF{index.faiss_index.nlist},RaBitQ"
     assert config["segments"] == {segment.name: segment.record.checksum for segment in large_store.segments}
-    assert config["pairs"] == 20_000
+    assert config["entries"] == 20_000
     assert config["seed"] == 1
     assert config["probes"] == index.probes < index.faiss_index.nlist
     assert config["rescore"] == index.rescore
@@ -51,11 +51,11 @@ def test_recorded_recall_is_what_other_queries_find(large_store, either):
         distances = ((keys - keys[query]) ** 2).sum(1)
         distances[sentence == sentence[query]] = np.inf
         hits += len(set(ids[np.argsort(distances)[:16]].tolist()) & set(found.tolist()))
-    # Own pairs take some of the candidates' room here, which costs little.
+    # Own entries take some of the candidates' room here, which costs little.
     assert hits / (300 * 16) == pytest.approx(config.recall["16"], abs=0.03)
 
 
-def test_all_lists_and_all_candidates_give_every_pair(large_store, either):
+def test_all_lists_and_all_candidates_give_every_entry(large_store, either):
     found = either.probe(np.zeros((1, 32), dtype=np.float32), 30_000, 10_000)
     assert (np.sort(found[0]) == large_store.column("ids")).all()
 
@@ -105,8 +105,8 @@ def test_an_index_without_a_layout_for_memory_is_mapped(toolbox, tmp_path):
 
 
 @pytest.mark.parametrize("name", [MAPPED, HELD])
-def test_bytes_a_pair(large_store, name):
-    assert (large_store.index_directory / name).stat().st_size / large_store.pairs <= large_store.dim / 8 + 32
+def test_bytes_per_entry(large_store, name):
+    assert (large_store.index_directory / name).stat().st_size / large_store.entry_count <= large_store.dim / 8 + 32
 
 
 def test_graph_over_the_centres(toolbox, tmp_path, monkeypatch):
@@ -122,7 +122,7 @@ def test_graph_over_the_centres(toolbox, tmp_path, monkeypatch):
     assert index.candidates(segment.keys[:3].astype(np.float32), 2).shape == (3, 2 * config.rescore)
 
 
-def test_the_same_pairs_give_the_same_index(toolbox, tmp_path):
+def test_the_same_entries_give_the_same_index(toolbox, tmp_path):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(6), 3_000, 8))
     for name in ("a", "b"):
         build_index(Entries([segment]), tmp_path / name, "ivf")
@@ -131,9 +131,9 @@ def test_the_same_pairs_give_the_same_index(toolbox, tmp_path):
     assert toolbox.read_config(tmp_path / "a") == toolbox.read_config(tmp_path / "b")
 
 
-@pytest.mark.parametrize("pairs", [1, 40, 700])
-def test_a_few_pairs_can_be_indexed_too(toolbox, tmp_path, pairs):
-    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(7), pairs, 8), sentence_length=1)
+@pytest.mark.parametrize("entries", [1, 40, 700])
+def test_a_few_entries_can_be_indexed_too(toolbox, tmp_path, entries):
+    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(7), entries, 8), sentence_length=1)
     build_index(Entries([segment]), tmp_path / "index", "ivf")
     config = toolbox.read_config(tmp_path / "index")
     index = IVF.open(tmp_path / "index", config, Entries([segment]))

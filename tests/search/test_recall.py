@@ -16,7 +16,7 @@ def truth(small_store, toolbox, test):
     """Ids [queries, 300] of everything outside the query's sentence, nearest first, by sorting."""
     entries = Entries(small_store.segments)
     sentence = dict(zip(small_store.column("ids").tolist(), entries.sentence(small_store.column("ids")), strict=True))
-    return toolbox.naive(small_store, test.queries, 300, lambda row, pair: sentence[pair] == test.own[row])
+    return toolbox.naive(small_store, test.queries, 300, lambda row, entry: sentence[entry] == test.own[row])
 
 
 def test_queries_are_stored_keys_chosen_by_seed(small_store, test):
@@ -29,7 +29,7 @@ def test_queries_are_stored_keys_chosen_by_seed(small_store, test):
     assert (other.queries != test.queries).any()
 
 
-def test_exact_list_has_no_pair_of_the_own_sentence(test, truth):
+def test_exact_list_has_no_entry_of_the_own_sentence(test, truth):
     np.testing.assert_allclose(test.exact, truth[1][:, :32], rtol=SUM_OF_SQUARES)
     assert test.exact[:, 0].min() > 0  # the query itself is in its own sentence
 
@@ -53,7 +53,7 @@ def test_own_sentence_does_not_take_room_among_the_candidates(small_store, toolb
     assert test.recall(ranked, 16, 1) == 1
 
 
-def test_equally_far_pairs_count_alike(toolbox):
+def test_equally_far_entries_count_alike(toolbox):
     """A corpus of 40 copies of the same sentence: whichever eight are found, all is found."""
     keys = np.tile(toolbox.clustered(np.random.default_rng(0), 7, 8, centres=2), (40, 1))
     entries = Entries([toolbox.make_segment(1, keys)])
@@ -63,7 +63,7 @@ def test_equally_far_pairs_count_alike(toolbox):
 
 
 def finding(truth, needed, hidden):
-    """An index that finds the nearest from `needed` probes on, behind `hidden` pairs that are far away."""
+    """An index that finds the nearest from `needed` probes on, behind `hidden` entries that are far away."""
 
     def probe(queries, count, probes):
         near = truth[:, 0 if probes >= needed else 30 : 200]

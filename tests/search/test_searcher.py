@@ -23,7 +23,7 @@ def test_without_index_it_is_exact_over_several_segments(small_store, toolbox, r
     toolbox.assert_found(small_store, Searcher(small_store).search(queries, k), queries, k)
 
 
-def test_fewer_pairs_than_k(small_store, toolbox):
+def test_fewer_entries_than_k(small_store, toolbox):
     queries = random_queries(2, 16)
     found = Searcher(small_store).search(queries, 310)
     toolbox.assert_found(small_store, found, queries, 310)
@@ -76,7 +76,7 @@ def test_index_finds_nearly_all_and_rescores_exactly(large_store, toolbox):
 
 @pytest.fixture
 def exhaustive(large_store, toolbox):
-    """An index that looks at everything it covers, and 500 pairs beside it."""
+    """An index that looks at everything it covers, and 500 entries beside it."""
     tail = toolbox.make_segment(12, toolbox.clustered(np.random.default_rng(0), 500, 32))
     store = toolbox.MemoryStore([*large_store.segments, tail], large_store.index_directory)
     found = Searcher(store)
@@ -97,7 +97,7 @@ def test_index_and_tail_are_merged(exhaustive, toolbox):
 
 
 def test_exclusion_row_by_row(exhaustive, toolbox):
-    """Each row leaves out another third of the pairs, and one row everything near."""
+    """Each row leaves out another third of the entries, and one row everything near."""
     queries = random_queries(4, 32)
     near = set(toolbox.naive(exhaustive.store, queries[3:], 900)[0].ravel().tolist())
 
@@ -112,7 +112,7 @@ def test_exclusion_row_by_row(exhaustive, toolbox):
         found,
         queries,
         8,
-        lambda row, pair: pair in near if row == 3 else pair % 3 == row,
+        lambda row, entry: entry in near if row == 3 else entry % 3 == row,
     )
 
 
@@ -143,12 +143,12 @@ def test_a_tail_does_not_stand_in_for_what_the_index_has(small_store, toolbox, t
     queries = small_store.column("keys")[:3].astype(np.float32)
     near = toolbox.naive(store, queries, 60)[0]
     found = Searcher(store).search(queries, k, lambda ids, rows: (ids[:, :, None] == near[rows][:, None]).any(2))
-    toolbox.assert_found(store, found, queries, k, lambda row, pair: pair in near[row])
+    toolbox.assert_found(store, found, queries, k, lambda row, entry: entry in near[row])
 
 
 def test_rows_that_have_enough_are_not_asked_again(exhaustive, toolbox, monkeypatch):
     """`exclude` knows which queries it is asked for, and exact search is for those that still lack neighbours."""
-    exhaustive.indexes[0].rescore = 20  # however far it looks, half of the pairs are no candidates
+    exhaustive.indexes[0].rescore = 20  # however far it looks, half of the entries are no candidates
     queries = random_queries(5, 32)
     allowed = np.random.default_rng(2).choice(exhaustive.store.column("ids"), 8, replace=False)
     asked, exact = [], []
@@ -158,15 +158,15 @@ def test_rows_that_have_enough_are_not_asked_again(exhaustive, toolbox, monkeypa
         asked.append(rows.tolist())
         return (rows[:, None] % 2 == 1) & ~np.isin(ids, allowed)
 
-    def nearest_allowed(pairs, of, rows, k, exclude):
+    def nearest_allowed(entries, of, rows, k, exclude):
         exact.append(rows.tolist())
         assert (of == queries[rows]).all()
-        return real(pairs, of, rows, k, exclude)
+        return real(entries, of, rows, k, exclude)
 
     real = searcher.nearest_allowed
     monkeypatch.setattr(searcher, "nearest_allowed", nearest_allowed)
     found = exhaustive.search(queries, 8, exclude)
-    toolbox.assert_found(exhaustive.store, found, queries, 8, lambda row, pair: row % 2 == 1 and pair not in allowed)
+    toolbox.assert_found(exhaustive.store, found, queries, 8, lambda row, entry: row % 2 == 1 and entry not in allowed)
     assert asked[:2] == [[0, 1, 2, 3, 4]] * 2, "what the index proposes, and the tail"
     assert {tuple(rows) for rows in asked[2:]} == {(1, 3)}
     assert exact == [[1, 3]]
@@ -177,11 +177,11 @@ def test_exclusion_of_nearly_everything_ends_with_what_is_left(large_store, tool
     queries = random_queries(2, 32)
     allowed = np.random.default_rng(3).choice(large_store.column("ids"), left, replace=False)
     found = Searcher(large_store).search(queries, 8, lambda ids, rows: ~np.isin(ids, allowed))
-    toolbox.assert_found(large_store, found, queries, 8, lambda row, pair: pair not in allowed)
+    toolbox.assert_found(large_store, found, queries, 8, lambda row, entry: entry not in allowed)
 
 
 def test_candidates_of_too_few_lists_are_made_up_for(large_store):
-    """One probed list holds fewer pairs than are asked for; the store has more."""
+    """One probed list holds fewer entries than are asked for; the store has more."""
     searching = Searcher(large_store)
     searching.indexes[0].probes = 1
     sizes = [searching.indexes[0].faiss_index.get_list_size(n) for n in range(searching.indexes[0].faiss_index.nlist)]
@@ -237,7 +237,7 @@ def test_index_of_an_unknown_kind_is_refused(large_store, monkeypatch):
         Searcher(large_store)
 
 
-def test_ids_that_no_pair_has_are_a_sentence(large_store, monkeypatch):
+def test_ids_that_no_entry_has_are_a_sentence(large_store, monkeypatch):
     searching = Searcher(large_store)
     for wrong in ((5 << 32) + 1, (3 << 32) + 15_000):
         monkeypatch.setattr(searching, "indexes", [Stubborn(wrong)])
@@ -248,11 +248,11 @@ def test_ids_that_no_pair_has_are_a_sentence(large_store, monkeypatch):
 class Stubborn:
     in_memory, size = True, 20_000
 
-    def __init__(self, pair):
-        self.pair = pair
+    def __init__(self, entry):
+        self.entry = entry
 
     def candidates(self, queries, k, widen=1):
-        return np.full((len(queries), k), self.pair)
+        return np.full((len(queries), k), self.entry)
 
 
 def test_missing_index_is_refused(large_store, toolbox, tmp_path):
@@ -267,7 +267,7 @@ def test_descriptions(large_store, small_store):
     assert describe_index(small_store)["index"] == "Flat"
     described = describe_index(large_store)
     assert (described["engine"], described["recall"]) == ("faiss", config.recall)
-    assert described["exact_pairs"] == 0
+    assert described["exact_entries"] == 0
 
 
 def test_a_store_on_disk(tmp_path, toolbox):
@@ -298,4 +298,4 @@ def test_a_store_on_disk(tmp_path, toolbox):
         found = searching.search(queries, 2)
         assert (found.distances[:, 0] == 0).all()
         assert (found.values == store.entries.values(found.ids)).all()
-        assert [place.position for place in store.provenance(found.ids[-4:, 0])] == [0, 1, 2, 3]
+        assert [each.position for each in store.provenance(found.ids[-4:, 0])] == [0, 1, 2, 3]

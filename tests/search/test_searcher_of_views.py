@@ -23,7 +23,7 @@ def view(request, small_store, toolbox, tmp_path):
 @pytest.mark.parametrize("k", [1, 8, 250])
 @pytest.mark.parametrize("tail", [False, True])
 def test_a_view_finds_live_entries_only(view, small_store, toolbox, k, tail):
-    """At the place of entries that are left out, in the index, in exact search, and in the tail."""
+    """Queries are keys of entries that are left out: in the index, in exact search, and in the tail."""
     if tail:
         more = toolbox.make_segment(12, small_store.column("keys")[:40])
         mask = {**view.mask, more.name: np.arange(40) > 9}

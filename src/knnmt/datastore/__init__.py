@@ -5,7 +5,7 @@ from knnmt.datastore.entries import Entries
 from knnmt.datastore.files import storage_errors
 from knnmt.datastore.ids import Ids
 from knnmt.datastore.index_record import IndexRecord
-from knnmt.datastore.model_record import ModelRecord, at_its_place, check_same_model
+from knnmt.datastore.model_record import ModelRecord, check_same_model, relocated
 from knnmt.datastore.segment import Segment
 from knnmt.datastore.staging import StagedSegment
 from knnmt.datastore.store import Provenance, Store
@@ -26,8 +26,8 @@ __all__ = [
     "Store",
     "StoreWriter",
     "StoredSentences",
-    "at_its_place",
     "check_same_model",
+    "relocated",
     "storage_errors",
     "verify_files",
 ]

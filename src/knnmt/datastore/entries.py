@@ -64,10 +64,10 @@ class Entries:
                 digest.update(b"mask " + np.packbits(self.mask[segment.name]).tobytes())
         return digest.hexdigest()
 
-    def ids(self, places: Ids) -> Ids:
-        """Ids [n] of the entries at places [n], 0 … len − 1."""
-        of = np.searchsorted(self._starts, places, side="right") - 1
-        rows = places - self._starts[of]
+    def ids(self, positions: Ids) -> Ids:
+        """Ids [n] of the entries at positions [n] among those that count, 0 … len − 1."""
+        of = np.searchsorted(self._starts, positions, side="right") - 1
+        rows = positions - self._starts[of]
         for number, kept in enumerate(self._rows):
             if kept is not None:
                 rows[of == number] = kept[rows[of == number]]
@@ -122,7 +122,7 @@ class Entries:
         return lengths
 
     def _by_segment(self, ids: Ids) -> Iterator[tuple[Segment, npt.NDArray[np.bool_], Ids]]:
-        """Each segment with the places in `ids` of its entries, and their rows."""
+        """Each segment with a mask of `ids` that is True at its entries, and their rows."""
         numbers, all_rows = split_ids(ids)
         found = np.count_nonzero(ids < 0)
         for segment in self.segments:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from knnmt.datastore.file_record import FileRecord
-from knnmt.datastore.files import entries, why_unreadable, write_json
+from knnmt.datastore.files import listing, why_unreadable, write_json
 from knnmt.datastore.model_record import ModelRecord
 from knnmt.errors import StoreError
 
@@ -26,7 +26,7 @@ class SegmentRecord:
     """What the manifest says of a segment: counts, and a `FileRecord` for each file name."""
 
     name: str
-    pairs: int
+    entries: int
     sentences: int
     files: dict[str, FileRecord]
 
@@ -39,12 +39,14 @@ class SegmentRecord:
         return digest.hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "pairs": self.pairs, "sentences": self.sentences, "files": _files_json(self.files)}
+        counts = {"entries": self.entries, "sentences": self.sentences}
+        return {"name": self.name, **counts, "files": _files_json(self.files)}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         name = _matching(_NUMBER, value["name"])
-        return cls(name, int(value["pairs"]), int(value["sentences"]), _files_from_json(value["files"]))
+        entries = value["entries" if "entries" in value else "pairs"]  # pairs: before format 3
+        return cls(name, int(entries), int(value["sentences"]), _files_from_json(value["files"]))
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def read_manifest(store: Path) -> Manifest:
 
 
 def _why_no_store(store: Path) -> str:
-    if entries(store / STAGING):
+    if listing(store / STAGING):
         return f"{store} holds only an unfinished build; run the same `knnmt build` again to finish it"
     if store.is_dir():
         return f"{store} is not a store, it has no {MANIFEST}; name another directory or make one with `knnmt build`"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from knnmt.datastore.config_file import ConfigFile
 from knnmt.datastore.entries import Entries
-from knnmt.datastore.files import check_name, entries, size_on_disk
+from knnmt.datastore.files import check_name, listing, size_on_disk
 from knnmt.datastore.ids import Ids, split_ids
 from knnmt.datastore.index_record import read_index_record
 from knnmt.datastore.manifest import COMBINERS, INDEX, MAIN, STAGING, VIEWS, read_manifest
@@ -24,7 +24,7 @@ from knnmt.errors import StoreError
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a pair comes from; `sentence` tells sentences apart within the store."""
+    """Where an entry comes from; `sentence` tells sentences apart within the store."""
 
     source: str
     target: str
@@ -94,11 +94,12 @@ class Store:
         return self.model.dim
 
     @property
-    def pairs(self) -> int:
+    def entry_count(self) -> int:
         return len(self.entries)
 
     @property
-    def sentences(self) -> int:
+    def sentence_count(self) -> int:
+        """In its segments: a view leaves out entries, not sentences."""
         return sum(segment.record.sentences for segment in self.segments)
 
     @property
@@ -134,7 +135,7 @@ class Store:
 
     def unfinished(self) -> list[Journal]:
         """Builds that were stopped: their finished blocks wait on disk for the same command."""
-        directories = [directory for directory in entries(self.path / STAGING) if (directory / STAGED).is_dir()]
+        directories = [directory for directory in listing(self.path / STAGING) if (directory / STAGED).is_dir()]
         return [journal for journal in map(Journal.read, directories) if journal is not None]
 
     def provenance(self, ids: Ids) -> list[Provenance]:

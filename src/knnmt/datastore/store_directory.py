@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from knnmt.datastore.files import entries, remove
+from knnmt.datastore.files import listing, remove
 from knnmt.datastore.lease import remove_unless_held
 from knnmt.datastore.lock import LOCK
 from knnmt.datastore.manifest import COMBINERS, INDEX, MANIFEST, SEGMENTS, STAGING, VIEWS, read_manifest
@@ -30,7 +30,7 @@ class StoreDirectory:
         """Raise `StoreError` where something else than a store is there."""
         if self.path.exists() and not self.path.is_dir():
             raise StoreError(f"{self.path} is a file; name a directory for the store")
-        names = {entry.name for entry in entries(self.path)}
+        names = {path.name for path in listing(self.path)}
         unfinished = LOCK in names and names <= _OWN
         if names and MANIFEST not in names and not unfinished:
             raise StoreError(f"{self.path} is neither empty nor a store; choose another directory")
@@ -38,29 +38,29 @@ class StoreDirectory:
     def recover(self) -> None:
         """Put a segment that was moved in place but not named back to where its build looks for it."""
         named = self.named()
-        for directory in entries(self.path / STAGING):
+        for directory in listing(self.path / STAGING):
             journal = Journal.read(directory)
             if journal is None:
                 remove(directory)  # killed before its first block was finished
             elif journal.finished is not None and not (directory / SEGMENT).exists():
-                place = f"{SEGMENTS}/{journal.finished.name}"
-                if place not in named and (self.path / place).exists():
-                    os.rename(self.path / place, directory / SEGMENT)
+                name = f"{SEGMENTS}/{journal.finished.name}"
+                if name not in named and (self.path / name).exists():
+                    os.rename(self.path / name, directory / SEGMENT)
 
     def sweep(self) -> None:
         """Remove what the manifest does not name: the remains of killed writers and of older versions."""
         named = self.named()
         remove(self.path / _NEW_MANIFEST)
         for part in _PARTS:
-            for entry in entries(self.path / part):
-                if f"{part}/{entry.name}" not in named:
-                    remove_unless_held(entry)
+            for path in listing(self.path / part):
+                if f"{part}/{path.name}" not in named:
+                    remove_unless_held(path)
 
     def is_bare(self) -> bool:
         """Remove parts that hold nothing; whether then nothing but the lock is left."""
         with suppress(OSError):
             for part in (*_PARTS, STAGING):
-                if (self.path / part).is_dir() and not entries(self.path / part):
+                if (self.path / part).is_dir() and not listing(self.path / part):
                     (self.path / part).rmdir()
-            return {entry.name for entry in entries(self.path)} <= {LOCK}
+            return {path.name for path in listing(self.path)} <= {LOCK}
         return False

@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from knnmt.datastore.entries import Entries
 from knnmt.datastore.file_record import measure_files
-from knnmt.datastore.files import entries, remove, storage_errors, sync_directory, sync_tree
+from knnmt.datastore.files import listing, remove, storage_errors, sync_directory, sync_tree
 from knnmt.datastore.lock import DirectoryLock
 from knnmt.datastore.manifest import (
     INDEX,
@@ -26,7 +26,7 @@ from knnmt.datastore.manifest import (
     check_view_name,
     write_manifest,
 )
-from knnmt.datastore.model_record import ModelRecord, at_its_place, check_same_model
+from knnmt.datastore.model_record import ModelRecord, check_same_model, relocated
 from knnmt.datastore.segment import Segment
 from knnmt.datastore.staging import StagedSegment, discard
 from knnmt.datastore.store import Store
@@ -34,7 +34,7 @@ from knnmt.datastore.store_directory import StoreDirectory
 from knnmt.datastore.view import write_view
 from knnmt.errors import StoreError
 
-TAIL_PAIRS = 20_000  # a smaller last segment without index is rewritten together with what is added
+TAIL_ENTRIES = 20_000  # a smaller last segment that no index or view has is rewritten together with what is added
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class StoreWriter:
         if staged.committed or (present and staged.rows == 0):
             return Plan(present, None, staged)
         if staged.rows == 0:
-            raise StoreError(f"nothing to store in {self.path}: no sentence of the corpus gave a pair; give another")
+            raise StoreError(f"nothing to store in {self.path}: no sentence of the corpus gave an entry; give another")
         tail = self._tail()
         new = staged.finish(self._next_segment_name(), tail)
         kept = present if tail is None else present[:-1]
@@ -137,8 +137,8 @@ class StoreWriter:
     def _new_directory(self, part: str, name: str | None) -> Path:
         stem = "" if name is None else f"{name}."
         with storage_errors(self.path):
-            taken = {entry.name for entry in entries(self.path / part)}
-            taken |= {place.removeprefix(f"{part}/") for place in self._directory.named()}
+            taken = {path.name for path in listing(self.path / part)}
+            taken |= {named.removeprefix(f"{part}/") for named in self._directory.named()}
             numbers = [name.removeprefix(stem) for name in taken if name.startswith(stem)]
             number = max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
             directory = self.path / part / f"{stem}{number:06d}"
@@ -242,14 +242,14 @@ class StoreWriter:
     def drop_staged(self) -> int:
         """Remove the finished blocks of all unfinished builds; how many builds that were."""
         with storage_errors(self.path):
-            directories = entries(self.path / STAGING)
+            directories = listing(self.path / STAGING)
             for directory in directories:
                 discard(directory)
             self._remove_empty_staging()
         return len(directories)
 
     def _remove_empty_staging(self) -> None:
-        if (self.path / STAGING).is_dir() and not entries(self.path / STAGING):
+        if (self.path / STAGING).is_dir() and not listing(self.path / STAGING):
             (self.path / STAGING).rmdir()
 
     def _replace_manifest(self, manifest: Manifest) -> Store:
@@ -262,7 +262,7 @@ class StoreWriter:
     def _manifest_with(self, plan: Plan | None) -> Manifest:
         """The manifest of the store with the planned segments, and with the model where it is now."""
         manifest = self.store.manifest if self.store is not None else Manifest(self.model)
-        manifest = replace(manifest, model=at_its_place(manifest.model, self.model))
+        manifest = replace(manifest, model=relocated(manifest.model, self.model))
         if plan is not None:
             number = manifest.next_segment if plan.new is None else plan.new.number + 1
             segments = tuple(segment.record for segment in plan.segments)
@@ -270,7 +270,7 @@ class StoreWriter:
         return manifest
 
     def _record(self, directory: Path) -> DirectoryRecord:
-        names = [entry.name for entry in entries(directory)]
+        names = [path.name for path in listing(directory)]
         return DirectoryRecord(directory.relative_to(self.path).as_posix(), measure_files(directory, names))
 
     def _tail(self) -> Segment | None:
@@ -279,17 +279,17 @@ class StoreWriter:
         last = self.store.segments[-1]
         masks = [view.mask.files for view in self.store.manifest.views.values()]
         used = last.name in self.store.covered_segments() or any(f"{last.name}.npy" in files for files in masks)
-        return last if len(last) < TAIL_PAIRS and not used else None
+        return last if len(last) < TAIL_ENTRIES and not used else None
 
     def _next_segment_name(self) -> str:
         return f"{self.store.manifest.next_segment if self.store is not None else 1:06d}"
 
     def _move_in_place(self, segment: Segment) -> None:
-        place = self.path / SEGMENTS / segment.name
-        place.parent.mkdir(exist_ok=True)
-        os.rename(segment.path, place)
+        final = self.path / SEGMENTS / segment.name
+        final.parent.mkdir(exist_ok=True)
+        os.rename(segment.path, final)
         sync_directory(segment.path.parent)
-        sync_directory(place.parent)
+        sync_directory(final.parent)
 
 
 def _without_view(manifest: Manifest, name: str) -> Manifest:

@@ -87,9 +87,10 @@ class Translator:
             see = command("info", self.store.path)
             warnings.warn(f"{', '.join(default.unusable)} cannot be used, see `{see}`.", stacklevel=2)
         self.settings.check_vocabulary(self.store.model.vocab_size)
-        if combiner is not None and combiner.k > self.store.pairs:
+        if combiner is not None and combiner.k > self.store.entry_count:
             raise MethodError(
-                f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.pairs}; fit it again."
+                f"{self.method} looks at {combiner.k} neighbours, but the store holds {self.store.entry_count}; "
+                "fit it again."
             )
         if isinstance(model, TranslationModel):
             check_binding(model, self.store)

@@ -10,7 +10,7 @@ from knnmt.datastore.files import write_json
 from knnmt.errors import StoreError
 from knnmt.search.config import IndexConfig
 from knnmt.search.index import INDEX_KINDS
-from knnmt.search.parameters import FLAT_PAIRS
+from knnmt.search.parameters import FLAT_ENTRIES
 
 
 def build_index(entries: Entries, directory: Path, kind: str = "auto") -> None:
@@ -24,7 +24,7 @@ def build_index(entries: Entries, directory: Path, kind: str = "auto") -> None:
     check_kind(kind)
     chosen = kind
     if kind == "auto":
-        chosen = "ivf" if len(entries) >= FLAT_PAIRS else "flat"
+        chosen = "ivf" if len(entries) >= FLAT_ENTRIES else "flat"
     with storage_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
         config = INDEX_KINDS[chosen].build(entries, directory)
@@ -37,7 +37,7 @@ def needs_index(segments: Sequence[Segment], covered: Collection[str], kind: str
     Who names a kind gets it. Otherwise up to 50,000 entries are searched exactly beside an index or without one.
     """
     check_kind(kind)
-    return kind != "auto" or sum(len(segment) for segment in segments if segment.name not in covered) > FLAT_PAIRS
+    return kind != "auto" or sum(len(segment) for segment in segments if segment.name not in covered) > FLAT_ENTRIES
 
 
 def kept_kind(config: ConfigFile | None, kind: str) -> str:

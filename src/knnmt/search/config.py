@@ -20,7 +20,7 @@ class IndexConfig(IndexRecord):
         engine: the software or service that searches, for people.
         index: what it makes of the keys, in the engine's own words.
         segments: checksums by name of those covered; other segments of the store are searched exactly beside it.
-        pairs: in those segments.
+        entries: how many it finds, all live rows of those segments.
         dim: size of a key.
         rescore: candidates for each neighbour wanted, whose distances are then computed exactly.
         recall: @8, @16, @32 against exact search.
@@ -32,7 +32,7 @@ class IndexConfig(IndexRecord):
     requested: str
     engine: str
     index: str
-    pairs: int
+    entries: int
     dim: int
     rescore: int
     recall: dict[str, float]
@@ -51,6 +51,8 @@ class IndexConfig(IndexRecord):
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
+        if "entries" not in value:
+            value = {"entries": value["pairs"], **{name: each for name, each in value.items() if name != "pairs"}}
         known = {name: value[name] for name in cls.__dataclass_fields__ if name != "parameters"}
         known["segments"] = covered_segments(known["segments"])
         rest = {name: int(number) for name, number in value.items() if name not in known and isinstance(number, int)}
@@ -88,7 +90,7 @@ def flat_config(entries: Entries) -> IndexConfig:
         engine="faiss",
         index="Flat",
         segments=dict(entries.checksums),
-        pairs=len(entries),
+        entries=len(entries),
         dim=entries.dim,
         rescore=FLAT_RESCORE,
         recall={str(depth): 1.0 for depth in RECALL_DEPTHS},

@@ -29,8 +29,8 @@ def nearest(blocks: Iterable[tuple[Ids, Floats]], queries: Floats, k: int) -> Id
     for ids, keys in blocks:
         prefer_blas(queries.shape[1])
         with one_thread(keys.size * len(queries) < PARALLEL_PRODUCTS):
-            distances, places = faiss.knn(queries, keys, min(k, len(keys)))
-        best.add(ids[places], distances)
+            distances, rows = faiss.knn(queries, keys, min(k, len(keys)))
+        best.add(ids[rows], distances)
     return best.ids
 
 

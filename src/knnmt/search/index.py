@@ -11,13 +11,13 @@ from knnmt.search.keys import Floats
 
 
 class Index(Protocol):
-    """Proposes pairs that may be near; `Searcher` reads their keys and computes the distances.
+    """Proposes entries that may be near; `Searcher` reads their keys and computes the distances.
 
     A new kind of index is one file with such a class and one line in `INDEX_KINDS`.
 
     Attributes:
         in_memory: whether what is searched is held in memory
-        size: how many pairs it searches
+        size: how many entries it searches
     """
 
     in_memory: bool

@@ -1,7 +1,7 @@
-"""Faiss inverted lists with one-bit codes (RaBitQ): the index for stores of more than some ten thousand pairs.
+"""Faiss inverted lists with one-bit codes (RaBitQ): the index for stores of more than some ten thousand entries.
 
-The codes only choose candidates. They lie there twice, about d/8 + 16 bytes a pair each: to be memory-mapped, and laid
-out for the processor's shuffles (FastScan), many pairs at once, to be held in memory.
+The codes only choose candidates. They are stored twice, about d/8 + 16 bytes per entry each: to be memory-mapped, and
+laid out for the processor's shuffles (FastScan), many entries at once, to be held in memory.
 """
 
 import warnings
@@ -54,7 +54,7 @@ class IVF:
             index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
             raise StoreError(f"{path} is damaged; {FIX}") from error
-        if index.d != config.dim or index.ntotal != config.pairs or config.probes is None:
+        if index.d != config.dim or index.ntotal != config.entries or config.probes is None:
             raise StoreError(f"{path} is not what the config beside it says; {FIX}")
         return cls(index, config.probes, config.rescore)
 
@@ -89,7 +89,7 @@ class IVF:
             engine="faiss",
             index=f"IVF{lists}{f'_HNSW{graph_links(lists)}' if graph_links(lists) else ''},RaBitQ",
             segments=dict(entries.checksums),
-            pairs=len(entries),
+            entries=len(entries),
             dim=entries.dim,
             rescore=point.rescore,
             recall=point.recall,

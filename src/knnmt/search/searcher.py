@@ -1,4 +1,4 @@
-"""Search in a store: candidates of the index and of the pairs it does not cover, by exact distance."""
+"""Search in a store: candidates of the index and of the entries it does not cover, by exact distance."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ WIDER = (1, 2, 4, 8, 16, 32, 64)  # times as far as usual; what is then still mi
 
 
 class Searcher:
-    """Finds the nearest pairs of a store. Threads may share one.
+    """Finds the nearest entries of a store. Threads may share one.
 
     Example:
         neighbours = Searcher(store).search(hidden_states, k=8)
@@ -33,8 +33,8 @@ class Searcher:
         Args:
             in_memory: hold the index in memory, which is quicker, or map its file; None: hold it where it fits
         """
-        if not store.pairs:
-            raise StoreError(f"{store.path} holds no pairs; add some with `knnmt build`")
+        if not store.entry_count:
+            raise StoreError(f"{store.path} holds no entries; add some with `knnmt build`")
         self.store = store
         self.entries = store.entries
         self.config = flat_config(store.entries)
@@ -43,7 +43,7 @@ class Searcher:
         if store.index_config is not None:
             self.config = IndexConfig.of(store.index_config)
             uncovered -= self.config.segments.keys()
-            held = fits_in_memory(self.config.pairs, self.config.dim) if in_memory is None else in_memory
+            held = fits_in_memory(self.config.entries, self.config.dim) if in_memory is None else in_memory
             self.indexes.append(_open(store.index_config, self.config, store.entries, held))
         if uncovered:
             self.indexes.append(Flat(store.entries.of_segments(uncovered)))
@@ -57,13 +57,13 @@ class Searcher:
         return f"{self.config.index},probes={probes}{',in-memory' if self.indexes[0].in_memory else ''}"
 
     def search(self, queries: npt.NDArray[np.float32], k: int, exclude: Exclude | None = None) -> Neighbours:
-        """The k nearest pairs of each query.
+        """The k nearest entries of each query.
 
         Args:
             queries: float32 [rows, dim]
             k: how many
             exclude: takes candidate ids [n, m] (−1 where there is none) and the rows [n] of `queries` they are for,
-                and gives a mask [n, m] that is True where a pair is to be left out; called until k others are found
+                and gives a mask [n, m] that is True where an entry is to be left out; called until k others are found
         """
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.entries.dim:
@@ -127,7 +127,7 @@ def _open(file: ConfigFile, config: IndexConfig, entries: Entries, in_memory: bo
             "does not know; install a newer one"
         )
     covered = entries.of_segments(config.segments)
-    if not config.is_of(entries) or len(covered) != config.pairs or config.dim != entries.dim:
+    if not config.is_of(entries) or len(covered) != config.entries or config.dim != entries.dim:
         raise StoreError(f"the index in {file.directory} is not of this store's segments; {file.fix}")
     return INDEX_KINDS[config.kind].open(file.directory, config, covered, in_memory)
 
@@ -142,7 +142,9 @@ def describe_index(store: Store) -> dict[str, Any]:
         "probes": config.probes,
         "rescore": config.rescore,
         "recall": config.recall,
-        "pairs": config.pairs,
-        "exact_pairs": store.pairs - config.pairs,
+        "entries": config.entries,
+        "exact_entries": store.entry_count - config.entries,
+        "pairs": config.entries,  # the earlier names of these two
+        "exact_pairs": store.entry_count - config.entries,
         "problems": [] if file is None else config.problems(file.directory),
     }

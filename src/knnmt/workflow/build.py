@@ -36,15 +36,15 @@ class BuildReport:
 
     Attributes:
         store: as it is now
-        pairs, sentences: added
-        resumed: pairs that a killed build had left behind, ready
+        entries, sentences: added; sentences are sentence pairs
+        resumed: entries that a killed build had left behind, ready
         too_long: sentences left out because they are longer than the model takes
-        left_out: lines or entries by why they were left out: empty, header, fuzzy, obsolete, untranslated
+        left_out: lines or messages by why they were left out: empty, header, fuzzy, obsolete, untranslated
         known: sentence pairs that were in the store already: left out, or with `keep_duplicates` there again
     """
 
     store: Store
-    pairs: int = 0
+    entries: int = 0
     sentences: int = 0
     resumed: int = 0
     too_long: int = 0
@@ -134,7 +134,7 @@ def build_with_report(
                 counts = _fill(staged, model, pairs, known, meter)
         plan = writer.plan(staged)
         return BuildReport(
-            pairs=staged.rows,
+            entries=staged.rows,
             sentences=staged.sentences,
             store=writer.commit(plan, index=_index(writer, plan, index)),
             resumed=resumed,
@@ -222,8 +222,8 @@ class _KnownPairs:
         """Which of the hashes [n] are those of stored pairs."""
         if not len(self.hashes):
             return np.zeros(len(hashes), np.bool_)
-        places = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
-        return np.asarray(self.hashes[places] == hashes)
+        nearest = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
+        return np.asarray(self.hashes[nearest] == hashes)
 
 
 def _hashes(pairs: Sequence[Pair]) -> NDArray[np.uint64]:

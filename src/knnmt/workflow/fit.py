@@ -183,11 +183,11 @@ def _neighbours(store: Store, k: int | None, method: str) -> list[int]:
         raise MethodError(f"K is {k}, which finds no neighbour; give 1 or more.")
     if k is None and method != Vanilla.method:
         k = K
-    if k is not None and k > store.pairs:
-        raise MethodError(f"K is {k}, but the store {store.path} holds only {store.pairs} pairs; lower --k.")
+    if k is not None and k > store.entry_count:
+        raise MethodError(f"K is {k}, but the store {store.path} holds only {store.entry_count} entries; lower --k.")
     if k is not None and k > min(LARGEST_K, store.model.vocab_size):
         raise MethodError(f"K is {k}, but at most {min(LARGEST_K, store.model.vocab_size)} are possible; lower --k.")
-    return [k] if k is not None else [each for each in KS if each <= store.pairs] or [store.pairs]
+    return [k] if k is not None else [each for each in KS if each <= store.entry_count] or [store.entry_count]
 
 
 def _collect(session: Session, needs: Needs, sentences: int, seed: int, exact: bool) -> Features:
