@@ -43,15 +43,15 @@ bench: setup
 	test -e .bench/espresso/manifest.json || $(BIN)/knnmt build .bench/espresso $(ESPRESSO)/memory.de $(ESPRESSO)/memory.en --model de-en-small
 	for method in vanilla adaptive robust; do $(BIN)/knnmt fit .bench/espresso $(ESPRESSO)/dev.de $(ESPRESSO)/dev.en --method $$method || exit 1; done
 	$(BIN)/python benchmarks/decode.py --model models/de-en-small --store .bench/espresso --source $(ESPRESSO)/test.de
-	$(BIN)/python benchmarks/synthetic.py .bench/100k --pairs 100000
+	$(BIN)/python benchmarks/synthetic.py .bench/100k --entries 100000
 	$(BIN)/python benchmarks/decode.py --model .bench/opus-size-random --store .bench/100k --source $(ESPRESSO)/test.de
-	$(BIN)/python benchmarks/synthetic.py .bench/1m --pairs 1000000
+	$(BIN)/python benchmarks/synthetic.py .bench/1m --entries 1000000
 	$(BIN)/python benchmarks/decode.py --model .bench/opus-size-random --store .bench/1m --source $(ESPRESSO)/test.de
 
-# Ten million pairs: some 13 GB in .bench, and about an hour to index them.
+# Ten million entries: some 13 GB in .bench, and about an hour to index them.
 bench-large: setup
-	$(BIN)/python benchmarks/synthetic.py .bench/1m --pairs 1000000
-	$(BIN)/python benchmarks/synthetic.py .bench/10m --pairs 10000000
+	$(BIN)/python benchmarks/synthetic.py .bench/1m --entries 1000000
+	$(BIN)/python benchmarks/synthetic.py .bench/10m --entries 10000000
 	for size in 1m 10m 1m 10m; do $(BIN)/python benchmarks/decode.py --model .bench/opus-size-random --store .bench/$$size --source $(ESPRESSO)/test.de --systems base,robust@mapped,robust@memory || exit 1; done
 
 clean:

@@ -88,7 +88,7 @@ def _compare(session: Session, options: argparse.Namespace) -> dict[str, Any]:
     of_slow = slow.cpu / options.slow_updates
     return {
         "machine": machine(torch.get_num_threads()),
-        "pairs": session.store.pairs,
+        "entries": session.store.entry_count,
         "dev_sentences": len(features.lengths),
         "dev_tokens": len(features),
         "cache_cpu_seconds": filled,
@@ -143,7 +143,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
         print(json.dumps(result, indent=2))
         return
     print(result["machine"])
-    print(f"{result['pairs']:,} pairs; {result['dev_sentences']:,} dev sentences, {result['dev_tokens']:,} tokens")
+    print(f"{result['entries']:,} entries; {result['dev_sentences']:,} dev sentences, {result['dev_tokens']:,} tokens")
     print(f"filling the cache: {result['cache_cpu_seconds']:.1f} CPU-s")
     for name, cost in result["cpu_ms_per_update"].items():
         print(f"{name:24} {cost:10.1f} CPU-ms an update, {result['whole_fit_cpu_seconds'][name]:10.1f} CPU-s in all")

@@ -66,7 +66,7 @@ def main() -> None:
     p_knn = (weights * (nearest == gold[:, None])).sum(1) / weights.sum(1)
     mixed = arguments.lam * p_knn + (1 - arguments.lam) * np.exp(log_p)
     figures = {
-        "pairs": len(values),
+        "entries": len(values),
         "dev_tokens": len(gold),
         "base_nll": float(-log_p.mean()),
         "gold_in_k": float((nearest == gold[:, None]).any(1).mean()),

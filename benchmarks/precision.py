@@ -82,7 +82,7 @@ def main() -> None:
     result = {
         "machine": machine(),
         "store_precision": store.model.precision,
-        "pairs": store.pairs,
+        "entries": store.entry_count,
         "tokens": len(features),
         "median_nearest": features.median_nearest,
         "rows": rows,
@@ -90,7 +90,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(result, indent=2))
         return
-    print(f"{store.pairs:,} pairs made in {store.model.precision}, {len(features):,} tokens")
+    print(f"{store.entry_count:,} entries made in {store.model.precision}, {len(features):,} tokens")
     print(f"median squared distance to the nearest {features.median_nearest:,.1f}\n")
     print("| precision | shift | same | neighbours | base NLL | NLL |\n|---|---|---|---|---|---|")
     for row in rows:

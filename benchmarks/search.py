@@ -30,15 +30,21 @@ from knnmt.corpus import Pair
 from knnmt.datastore import Entries, ModelRecord, Store
 from knnmt.progress import show_progress
 from knnmt.search import Searcher
-from knnmt.search.clustering import cluster
-from knnmt.search.distance import closest
-from knnmt.search.exact import prefer_blas
+from knnmt.search.exact import closest
 from knnmt.search.flat import Flat
-from knnmt.search.keys import float32, key_blocks
-from knnmt.search.operating_point import CHOSEN_DEPTH, OperatingPoint, choose, recall_at_depths
-from knnmt.search.parameters import BLOCK_NUMBERS, RECALL_AIM, RECALL_DEPTHS, RECALL_QUERIES, RESCORES, SEED, list_count
-from knnmt.search.recall import RecallTest
-from knnmt.search.threads import one_thread
+from knnmt.search.ivf import cluster
+from knnmt.search.keys import float32, key_blocks, one_thread, prefer_blas
+from knnmt.search.parameters import (
+    BLOCK_NUMBERS,
+    CHOSEN_DEPTH,
+    RECALL_AIM,
+    RECALL_DEPTHS,
+    RECALL_QUERIES,
+    RESCORES,
+    SEED,
+    list_count,
+)
+from knnmt.search.recall import OperatingPoint, RecallTest, choose, recall_at_depths
 
 BATCHES = (1, 16, 160)
 K = 8
@@ -90,7 +96,7 @@ def read_keys(arguments: argparse.Namespace) -> Keys:
         segment = max(Store.open(arguments.store).segments, key=len)
         return Keys(segment.keys, segment.sentence)
     if not arguments.keys:
-        return synthetic(max(arguments.pairs or [100_000]))
+        return synthetic(max(arguments.entries or [100_000]))
     keys = np.asarray(np.load(arguments.keys, mmap_mode="r"))
     if arguments.sentence:
         return Keys(keys, np.asarray(np.load(arguments.sentence, mmap_mode="r")))
@@ -103,22 +109,22 @@ def description(kind: str, lists: int, dim: int) -> str:
     return f"IVF{lists}{'_HNSW32' if kind.startswith('HNSW') else ''},{codes}"
 
 
-def make_index(kind: str, pairs: Entries, centres: Any) -> Any:
+def make_index(kind: str, entries: Entries, centres: Any) -> Any:
     """An index over given list centres, filled."""
-    prefer_blas(pairs.dim)
-    index: Any = faiss.index_factory(pairs.dim, description(kind, len(centres), pairs.dim))
+    prefer_blas(entries.dim)
+    index: Any = faiss.index_factory(entries.dim, description(kind, len(centres), entries.dim))
     index.quantizer.add(centres)
     if kind.startswith("PQ"):
         index.pq.cp.niter = 10  # 25 take minutes and find no more
-    sample = np.random.default_rng(SEED).choice(len(pairs), min(len(pairs), 20_000), replace=False)
-    index.train(float32(pairs.keys(pairs.ids(np.sort(sample)))))
-    for ids, keys in key_blocks(pairs, BLOCK_NUMBERS // pairs.dim):
+    sample = np.random.default_rng(SEED).choice(len(entries), min(len(entries), 20_000), replace=False)
+    index.train(float32(entries.keys(entries.ids(np.sort(sample)))))
+    for ids, keys in key_blocks(entries, BLOCK_NUMBERS // entries.dim):
         index.add_with_ids(keys, ids)
     return index
 
 
-def look(index: Any, queries: Any, count: int, probes: int) -> Any:
-    """`knnmt.search.ivf.IVF.look` for any kind of codes."""
+def probe(index: Any, queries: Any, count: int, probes: int) -> Any:
+    """`knnmt.search.ivf.IVF.probe` for any kind of codes."""
     prefer_blas(index.d)
     options: dict[str, Any] = {"nprobe": probes}
     if isinstance(faiss.downcast_index(index.quantizer), faiss.IndexHNSW):
@@ -131,16 +137,16 @@ def look(index: Any, queries: Any, count: int, probes: int) -> Any:
 
 def inverted(kind: str, centres: Any, test: RecallTest, probes: int | None) -> Contender:
     """An inverted index at the probes given, or at the operating point that a build would choose."""
-    pairs = test.entries
+    entries = test.entries
     started = time.process_time()
-    index = make_index(kind, pairs, centres)
+    index = make_index(kind, entries, centres)
     seconds = time.process_time() - started
     with tempfile.NamedTemporaryFile() as file:
         faiss.write_index(index, file.name)
-        size = Path(file.name).stat().st_size / len(pairs)
+        size = Path(file.name).stat().st_size / len(entries)
 
     def find(queries: Any, count: int, probes: int) -> Any:
-        return look(index, queries, count, probes)
+        return probe(index, queries, count, probes)
 
     if probes is None:
         point = choose(find, len(centres), test)
@@ -152,15 +158,17 @@ def inverted(kind: str, centres: Any, test: RecallTest, probes: int | None) -> C
     return Contender(kind, lambda queries: find(queries, K * point.rescore, point.probes), point, size, seconds)
 
 
-def exact(pairs: Entries) -> Contender:
+def exact(entries: Entries) -> Contender:
     """Every key is looked at."""
     started = time.process_time()
-    engine = Flat(pairs)
+    index = Flat(entries)
     point = OperatingPoint(0, 2, dict.fromkeys(map(str, RECALL_DEPTHS), 1.0))
-    return Contender("Flat", lambda queries: engine.candidates(queries, K), point, 0, time.process_time() - started)
+    return Contender("Flat", lambda queries: index.candidates(queries, K), point, 0, time.process_time() - started)
 
 
-def measure(pairs: Entries, contenders: Sequence[Contender], queries: Any, repeats: int) -> dict[str, dict[int, float]]:
+def measure(
+    entries: Entries, contenders: Sequence[Contender], queries: Any, repeats: int
+) -> dict[str, dict[int, float]]:
     """CPU-ms a search for each kind and batch size, the kinds in turn; the median of the repeats."""
     times: dict[str, dict[int, list[float]]] = {each.kind: {rows: [] for rows in BATCHES} for each in contenders}
     for repeat in range(repeats + 1):
@@ -168,7 +176,7 @@ def measure(pairs: Entries, contenders: Sequence[Contender], queries: Any, repea
             for rows in BATCHES:
                 batch = queries[(repeat * rows + np.arange(rows)) % len(queries)]
                 started = time.process_time()
-                closest(pairs, batch, contender.candidates(batch), K)
+                closest(entries, batch, contender.candidates(batch), K)
                 times[contender.kind][rows].append(1000 * (time.process_time() - started))
     return {
         kind: {rows: statistics.median(measured[1:]) for rows, measured in batches.items()}
@@ -178,26 +186,26 @@ def measure(pairs: Entries, contenders: Sequence[Contender], queries: Any, repea
 
 def compare(keys: Keys, kinds: Sequence[str], repeats: int, lists: int | None) -> list[dict[str, Any]]:
     """A row of the table for each kind."""
-    pairs = Entries([keys])  # type: ignore[list-item]  # which has all that is used here
+    entries = Entries([keys])  # type: ignore[list-item]  # which has all that is used here
     started = time.process_time()
-    centres = cluster(pairs, lists or list_count(len(pairs), pairs.dim))
+    centres = cluster(entries, lists or list_count(len(entries), entries.dim))
     clustering = time.process_time() - started
-    test = RecallTest(pairs, RECALL_QUERIES, SEED)
+    test = RecallTest(entries, RECALL_QUERIES, SEED)
     contenders: list[Contender] = []
     probes = None
     for kind in kinds:
         if kind == "Flat":
-            contenders.append(exact(pairs))
+            contenders.append(exact(entries))
         else:
             contenders.append(inverted(kind, centres, test, probes))
             probes = probes or contenders[-1].point.probes
-    chosen = np.random.default_rng(SEED + 1).choice(len(pairs), RECALL_QUERIES, replace=False)
+    chosen = np.random.default_rng(SEED + 1).choice(len(entries), RECALL_QUERIES, replace=False)
     with one_thread():
-        times = measure(pairs, contenders, float32(pairs.keys(pairs.ids(chosen))), repeats)
+        times = measure(entries, contenders, float32(entries.keys(entries.ids(chosen))), repeats)
     return [
         {
-            "pairs": len(pairs),
-            "index": "Flat" if each.kind == "Flat" else description(each.kind, len(centres), pairs.dim),
+            "entries": len(entries),
+            "index": "Flat" if each.kind == "Flat" else description(each.kind, len(centres), entries.dim),
             "bytes": each.bytes_a_pair,
             "probes": each.point.probes,
             "rescore": each.point.rescore,
@@ -246,7 +254,7 @@ def memory_of(path: Path, in_memory: bool) -> dict[str, Any]:
         stored = segment.keys[random.integers(0, len(segment), 16)].astype(np.float32)
         searcher.search(stored + random.normal(scale=0.1, size=stored.shape).astype(np.float32), K)
     report["searched"] = resident()
-    return {"pairs": searcher.store.pairs, "index": searcher.description, **report}
+    return {"entries": searcher.store.entry_count, "index": searcher.description, **report}
 
 
 def report_memory(keys: Keys, store: str | None) -> list[dict[str, Any]]:
@@ -262,14 +270,14 @@ def report_memory(keys: Keys, store: str | None) -> list[dict[str, Any]]:
 def show(rows: Sequence[dict[str, Any]]) -> None:
     """The table, as it stands in docs/search.md."""
     batches = " | ".join(map(str, BATCHES))
-    print(f"| pairs | index | bytes/pair | probes | rescore | @8 | @16 | @32 | {batches} | ratio | build |")
+    print(f"| entries | index | bytes/entry | probes | rescore | @8 | @16 | @32 | {batches} | ratio | build |")
     print("|" + "---|" * 13)
     for row in rows:
         recall = " | ".join(f"{row['recall'][str(depth)]:.3f}" for depth in RECALL_DEPTHS)
         times = " | ".join(f"{row['cpu_ms'][rows]:.2f}" for rows in BATCHES)
         print(
-            f"| {row['pairs']:,} | {row['index']} | {row['bytes']:.0f} | {row['probes'] or 'all'} | ×{row['rescore']} "
-            f"| {recall} | {times} | {row['ratio']:.2f} | {row['build_cpu_seconds']:.0f} |"
+            f"| {row['entries']:,} | {row['index']} | {row['bytes']:.0f} | {row['probes'] or 'all'} "
+            f"| ×{row['rescore']} | {recall} | {times} | {row['ratio']:.2f} | {row['build_cpu_seconds']:.0f} |"
         )
 
 
@@ -279,7 +287,7 @@ def main() -> None:
     parser.add_argument("--keys", help="use the keys of an .npy file, fp16 [n, dim]")
     parser.add_argument("--sentence", help="the sentence of each of the keys, .npy; without it 15 keys make one")
     parser.add_argument(
-        "--pairs", type=lambda text: [int(number) for number in text.split(",")], help="sizes, e.g. 100000,1000000"
+        "--entries", type=lambda text: [int(number) for number in text.split(",")], help="sizes, e.g. 100000,1000000"
     )
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=KINDS.split(","), help=KINDS)
     parser.add_argument("--lists", type=int, help="lists of the inverted indexes; without it as `knnmt build` does")
@@ -289,7 +297,7 @@ def main() -> None:
     arguments = parser.parse_args()
     keys = read_keys(arguments)
     results: list[dict[str, Any]] = []
-    for count in arguments.pairs or [len(keys)]:
+    for count in arguments.entries or [len(keys)]:
         part = Keys(keys.keys[:count], keys.sentence[:count])
         if arguments.memory:
             results += report_memory(part, arguments.store)

@@ -21,7 +21,7 @@ from machine import machine
 
 from knnmt.datastore import Store
 from knnmt.search import Searcher
-from knnmt.search.distance import closest
+from knnmt.search.exact import closest
 from knnmt.search.ivf import IVF
 from knnmt.search.keys import float32
 from knnmt.search.parameters import SEED
@@ -32,8 +32,8 @@ REPEATS = 24
 
 def parts(searcher: Searcher, layout: str, queries: Any) -> dict[str, Any]:
     """Medians over batches of queries [repeats, rows, dim]."""
-    engine = searcher.engines[0]
-    assert isinstance(engine, IVF), "exact search has no parts"
+    index = searcher.indexes[0]
+    assert isinstance(index, IVF), "exact search has no parts"
     times: dict[str, list[float]] = {"lists": [], "lists and codes": [], "exact distances": []}
 
     def timed(part: str, work: Callable[[], Any]) -> Any:
@@ -43,8 +43,8 @@ def parts(searcher: Searcher, layout: str, queries: Any) -> dict[str, Any]:
         return answer
 
     for batch in queries:
-        timed("lists", partial(engine.index.quantizer.search, batch, engine.probes))
-        found = timed("lists and codes", partial(engine.candidates, batch, K))
+        timed("lists", partial(index.faiss_index.quantizer.search, batch, index.probes))
+        found = timed("lists and codes", partial(index.candidates, batch, K))
         timed("exact distances", partial(closest, searcher.entries, batch, found, K))
     medians = {part: statistics.median(measured[1:]) for part, measured in times.items()}
     both = medians.pop("lists and codes")
@@ -62,11 +62,11 @@ def main() -> None:
     searchers = {"mapped": Searcher(store, in_memory=False), "in memory": Searcher(store, in_memory=True)}
     results = []
     for rows in options.rows:
-        pairs = store.entries
-        chosen = np.random.default_rng(SEED).choice(len(pairs), REPEATS * rows)
-        queries = float32(pairs.keys(pairs.ids(chosen))).reshape(REPEATS, rows, pairs.dim)
+        entries = store.entries
+        chosen = np.random.default_rng(SEED).choice(len(entries), REPEATS * rows)
+        queries = float32(entries.keys(entries.ids(chosen))).reshape(REPEATS, rows, entries.dim)
         for searcher in searchers.values():  # what is mapped is read from the disk now, and not while it is measured
-            searcher.search(queries.reshape(-1, pairs.dim), K)
+            searcher.search(queries.reshape(-1, entries.dim), K)
         results += [parts(searcher, layout, queries) for layout, searcher in searchers.items()]
     if options.json:
         print(json.dumps({"machine": machine(1), "results": results}, indent=2))

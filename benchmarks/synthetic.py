@@ -1,7 +1,7 @@
 """Stores of any size without a corpus of that size: keys spread around a model's own states.
 
-    python benchmarks/synthetic.py STORE --pairs 1000000              for random weights in the shape of opus-mt
-    python benchmarks/synthetic.py STORE --pairs 1000000 --model DIR --corpus train.fr train.en
+    python benchmarks/synthetic.py STORE --entries 1000000              for random weights in the shape of opus-mt
+    python benchmarks/synthetic.py STORE --entries 1000000 --model DIR --corpus train.fr train.en
 
 A key is a state of the model plus a third of the difference of two others, so that keys lie as states do, in clusters
 and mostly in some directions. Methods are kept in the store as they are before training, which costs as much time as
@@ -19,7 +19,7 @@ import numpy as np
 
 import knnmt
 from knnmt.corpus import Pair
-from knnmt.datastore import ModelRecord, StoreWriter
+from knnmt.datastore import Entries, ModelRecord, StoreWriter
 from knnmt.decoding import record_of
 from knnmt.methods import AdaptiveMethod, RobustMethod, Vanilla
 from knnmt.model import TranslationModel, make_runner
@@ -72,7 +72,7 @@ def write_store(path: Path, record: ModelRecord, blocks: Iterator[Block], combin
             staged.append(keys, values, log_p, lengths, pairs, {})
         plan = writer.plan(staged)
         directory = writer.new_directory("index")
-        build_index(plan.segments, directory)
+        build_index(Entries(plan.segments), directory)
         writer.commit(plan, index=directory)
         for name, combiner in combiners.items():
             place = writer.new_directory("combiners", name)
@@ -80,10 +80,10 @@ def write_store(path: Path, record: ModelRecord, blocks: Iterator[Block], combin
             writer.commit(combiner=(name, place))
 
 
-def spread(states: Any, tokens: Any, pairs: int) -> Iterator[Block]:
+def spread(states: Any, tokens: Any, entries: int) -> Iterator[Block]:
     """Blocks of sentences whose keys lie around the states."""
     random = np.random.default_rng(SEED)
-    sentences = pairs // LENGTH
+    sentences = entries // LENGTH
     for start in range(0, sentences, BLOCK):
         numbers = range(start, min(start + BLOCK, sentences))
         at, plus, minus = random.integers(0, len(states), (3, len(numbers) * LENGTH))
@@ -93,7 +93,7 @@ def spread(states: Any, tokens: Any, pairs: int) -> Iterator[Block]:
         yield keys, tokens[at].astype(np.int32), log_p, [LENGTH] * len(numbers), texts
 
 
-def make(path: Path, directory: str, corpus: list[Path], pairs: int, precision: str = "int8") -> None:
+def make(path: Path, directory: str, corpus: list[Path], entries: int, precision: str = "int8") -> None:
     """A store for the model in a directory."""
     model = TranslationModel.load(directory, device="cpu")
     runner = make_runner(model, "auto", precision, "passes")
@@ -107,13 +107,13 @@ def make(path: Path, directory: str, corpus: list[Path], pairs: int, precision: 
     combiners: dict[str, Any] = {"vanilla": Vanilla(K, 0.5, scale)}
     for method in (AdaptiveMethod(k=K, seed=SEED), RobustMethod(k=K, seed=SEED)):
         combiners[method.name] = method.untrained(scale)
-    write_store(path, record_of(model, runner), spread(states, tokens, pairs), combiners)
+    write_store(path, record_of(model, runner), spread(states, tokens, entries), combiners)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("store", type=Path)
-    parser.add_argument("--pairs", type=int, default=1_000_000)
+    parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--model", help="a directory; without it random weights, kept beside the store")
     parser.add_argument("--corpus", type=Path, nargs=2, default=[TEXT / "memory.de", TEXT / "memory.en"])
     parser.add_argument("--precision", default="int8")
@@ -123,7 +123,7 @@ def main() -> None:
     if (options.store / "manifest.json").exists():
         print(f"{options.store} is there already.")
         return
-    make(options.store, directory, options.corpus, options.pairs, options.precision)
+    make(options.store, directory, options.corpus, options.entries, options.precision)
 
 
 if __name__ == "__main__":

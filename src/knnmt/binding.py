@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from knnmt.datastore import ModelRecord, Store, StoreWriter, at_its_place, check_same_model
+from knnmt.datastore import ModelRecord, Store, StoreWriter, check_same_model, relocated
 from knnmt.errors import ModelError, StoreError
 from knnmt.model import Engine, TorchEngine, TranslationModel
 
@@ -50,7 +50,7 @@ def load_model(store: Store, device: str = "auto", name: str | None = None) -> T
     """The model a store was made with, from where it is now if `name` says so; a new place is remembered."""
     model = load_recorded(store.model, device, name)
     check_binding(model, store)
-    moved = at_its_place(store.model, replace(store.model, id=model.name))
+    moved = relocated(store.model, replace(store.model, id=model.name))
     if moved != store.model:
         with suppress(StoreError), StoreWriter(store.path, moved) as writer:  # who may not write says it each time
             writer.commit()

@@ -7,5 +7,5 @@ from numpy.typing import NDArray
 def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """start, start + 1, … start + length − 1 of each range, one range behind the other  # [sum of lengths]"""
     before = np.cumsum(lengths) - lengths
-    places: NDArray[np.int64] = np.repeat(starts - before, lengths) + np.arange(lengths.sum())
-    return places
+    rows: NDArray[np.int64] = np.repeat(starts - before, lengths) + np.arange(lengths.sum())
+    return rows

@@ -197,7 +197,7 @@ def test_a_store_whose_name_is_not_utf8(refused: Callable[..., None], arguments:
 
 def test_methods(refused: Callable[..., None]) -> None:
     dev = ("dev.de", "dev.en")
-    refused(r"^K is 1024, but the store store holds only \d+ pairs; lower --k", "fit", "store", *dev, "--k", "1024")
+    refused(r"^K is 1024, but the store store holds only \d+ entries; lower --k", "fit", "store", *dev, "--k", "1024")
     refused("^There is no method magic; choose one of", "fit", "store", *dev, "--method", "magic")
     for name in ("base", "bleu"):
         refused(f"^The name {name} means something else to other commands", "fit", "store", *dev, "--name", name)

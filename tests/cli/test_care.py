@@ -161,14 +161,14 @@ def test_info_of_a_store_whose_index_is_lost(run: Run, world: Path) -> None:
     (index / "config.json").unlink()
     value = json.loads(run("info", "store", "--json").out)
     assert "is missing" in value["search"]["problems"][0]
-    assert value["pairs"] == Store.open("store").pairs
+    assert value["entries"] == Store.open("store").entry_count
 
 
 def test_duplicates(run: Run, world: Path) -> None:
-    pairs = Store.open("store").pairs
+    entries = Store.open("store").entry_count
     result = run("build", "store", *MEMORY)
     assert "warning: 38 sentence pairs were in the store already and were left out." in result.err
-    assert Store.open("store").pairs == pairs
+    assert Store.open("store").entry_count == entries
     result = run("build", "store", *MEMORY, "--keep-duplicates")
     assert "warning: 38 sentence pairs were in the store already and are now there again." in result.err
-    assert Store.open("store").pairs == 2 * pairs
+    assert Store.open("store").entry_count == 2 * entries

@@ -34,14 +34,15 @@ def test_build(run_json: Callable[..., Any], model_name: str) -> None:
     value = run_json("build", "new", *MEMORY, "--model", model_name, "--limit", "7", "--origin", "mine")
     store = Store.open("new")
     assert value["added"] == {
-        "pairs": store.pairs,
+        "entries": store.entry_count,
+        "pairs": store.entry_count,
         "sentences": 7,
         "resumed": 0,
         "too_long": 0,
         "empty": 0,
         "known": 0,
     }
-    assert value["store"]["pairs"] == store.pairs
+    assert value["store"]["entries"] == value["store"]["pairs"] == store.entry_count
     assert value["store"] == run_json("info", "new")
     more = run_json("build", "new", *MEMORY, "--limit", "9")
     assert more["added"]["known"] == 7
@@ -84,7 +85,7 @@ def test_people_see_what_was_done(run: Run, world: Path, model_name: str) -> Non
     place = "my [bold]store[/bold]"  # no markup
     built = run("build", place, "some.tsv", "--model", model_name)
     assert built.code == 0, built.err
-    assert "pairs of 3 sentences" in built.out
+    assert "entries of 3 sentence pairs" in built.out
     assert f"in {place}" in built.out
     assert "warning: 1 sentence pairs are longer than the model takes and were left out." in built.err
     assert "warning: 1 lines have an empty side and were left out." in built.err

@@ -207,7 +207,7 @@ def test_ctrl_c_is_a_result(run: Run, world: Path, monkeypatch: pytest.MonkeyPat
         (("--exact-perturbation", "--method", "vanilla"), "^--exact-perturbation is of the method robust"),
         (("--hidden", "8"), "^--hidden is of the method adaptive and says nothing to robust"),
         (("--decode-best", "2"), "^--decode-best is of the method vanilla"),
-        (("--k", "1024"), r"^K is 1024, but the store store holds only \d+ pairs; lower --k"),
+        (("--k", "1024"), r"^K is 1024, but the store store holds only \d+ entries; lower --k"),
         (("--learning-rate", "0"), "^--learning-rate is 0.0, which is not possible; give a number above 0"),
         (("--alpha", "1.5"), "^--alpha is 1.5, which is not possible; give a number from 0 to 1"),
         (("--sigma", "-1"), "^--sigma is -1.0, which is not possible; give a number from 0"),

@@ -2,10 +2,11 @@
 
 Run as a script it forks a child for every moment at which a build touches the disk, and stops it there:
 
-    scenario.py kill DIRECTORY     SIGKILL, just before the operation
-    scenario.py full DIRECTORY     the disk is full from that operation on
+    scenario.py kill DIRECTORY ACTION     SIGKILL, just before the operation
+    scenario.py full DIRECTORY ACTION     the disk is full from that operation on
 
-DIRECTORY holds a store called "before"; "before.N" is what child N left. Prints the children's exit codes.
+ACTION is the name of a function of this file. DIRECTORY holds a store called "before"; "before.N" is what child N left.
+Prints the children's exit codes.
 """
 
 import errno
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from knnmt.corpus import Pair
-from knnmt.datastore import ModelRecord, Store, StoreWriter, storage_errors
+from knnmt.datastore import Entries, ModelRecord, Store, StoreWriter, storage_errors
 from knnmt.errors import StoreError
 
 DIM = 5
@@ -95,6 +96,17 @@ def second_build(path: Path) -> Store:
     return build(path, "second", SECOND[:2], index=True)
 
 
+def commit_view(path: Path) -> Store:
+    """Every third row is left out, and the view has an index."""
+    with StoreWriter(path, MODEL) as writer:
+        segments = writer.opened.segments
+        entries = Entries(segments, {segment.name: np.arange(len(segment)) % 3 > 0 for segment in segments})
+        index = writer.new_directory("index")
+        with storage_errors(index):
+            (index / "config.json").write_text(json.dumps({"segments": entries.checksums}), encoding="utf-8")
+        return writer.commit_view("pruned", entries, index)
+
+
 def at_every_moment(interrupt: Callable[[str, tuple[Any, ...]], None], chosen: int) -> None:
     """From now on call `interrupt` at each operation that changes the disk, from the chosen one on."""
     watched = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate"}
@@ -128,11 +140,13 @@ def full(event: str, arguments: tuple[Any, ...]) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def child(store: Path, interrupt: Callable[[str, tuple[Any, ...]], None], moment: int) -> int:
-    """Exit code: 0 the build went through, 3 a StoreError, 1 anything else."""
+def child(
+    store: Path, interrupt: Callable[[str, tuple[Any, ...]], None], moment: int, action: Callable[[Path], Store]
+) -> int:
+    """Exit code: 0 the action went through, 3 a StoreError, 1 anything else."""
     at_every_moment(interrupt, moment)
     try:
-        second_build(store)
+        action(store)
     except StoreError as error:
         print(error, file=sys.stderr)
         return 3
@@ -142,7 +156,7 @@ def child(store: Path, interrupt: Callable[[str, tuple[Any, ...]], None], moment
     return 0
 
 
-def main(mode: str, directory: Path) -> None:
+def main(mode: str, directory: Path, action: str) -> None:
     interrupt = {"kill": kill, "full": full}[mode]
     codes: list[int] = []
     while not codes or codes[-1] != 0:
@@ -151,10 +165,10 @@ def main(mode: str, directory: Path) -> None:
             shutil.copytree(directory / "before", store)
         process = os.fork()
         if process == 0:
-            os._exit(child(store, interrupt, len(codes) + 1))
+            os._exit(child(store, interrupt, len(codes) + 1, globals()[action]))
         codes.append(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
     print(json.dumps(codes))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

@@ -14,11 +14,11 @@ from knnmt.datastore.staging import JOURNAL, SEGMENT
 from knnmt.errors import StoreError
 
 
-def stop_at_every_moment(scenario: ModuleType, mode: str, directory: Path) -> list[int]:
-    command = [sys.executable, scenario.__file__, mode, str(directory)]
+def stop_at_every_moment(scenario: ModuleType, mode: str, directory: Path, action: str, moments: int) -> list[int]:
+    command = [sys.executable, scenario.__file__, mode, str(directory), action]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
     codes: list[int] = json.loads(done.stdout)
-    assert len(codes) > 60, "the build touches the disk more often than that"
+    assert len(codes) > moments, "it touches the disk more often than that"
     assert set(codes[:-1]) == {-9 if mode == "kill" else 3}, done.stderr
     return codes
 
@@ -43,7 +43,7 @@ def test_nothing_is_lost(scenario: ModuleType, tmp_path: Path, mode: str, fresh:
     if not fresh:
         scenario.build(tmp_path / "whole", "first", scenario.FIRST)
     whole = scenario.second_build(tmp_path / "whole")
-    codes = stop_at_every_moment(scenario, mode, tmp_path)
+    codes = stop_at_every_moment(scenario, mode, tmp_path, "second_build", moments=60)
 
     resumed = put_back = committed = 0
     for number in range(len(codes) - 1):
@@ -74,6 +74,33 @@ def test_nothing_is_lost(scenario: ModuleType, tmp_path: Path, mode: str, fresh:
     assert committed > 0
     if mode == "kill":
         assert put_back > 0
+
+
+@pytest.mark.parametrize("mode", ["kill", "full"])
+def test_a_view_is_there_whole_or_not_at_all(scenario: ModuleType, tmp_path: Path, mode: str) -> None:
+    before = scenario.build(tmp_path / "before", "first", scenario.FIRST, index=True)
+    scenario.build(tmp_path / "whole", "first", scenario.FIRST, index=True)
+    whole = scenario.commit_view(tmp_path / "whole").view("pruned")
+    assert len(whole.entries) < len(before.entries)
+    committed = 0
+    codes = stop_at_every_moment(scenario, mode, tmp_path, "commit_view", moments=10)
+    for number in range(len(codes) - 1):
+        left = Store.open(tmp_path / f"before.{number}")
+        assert left.fingerprint == before.fingerprint
+        assert verify_files(left.path) == []
+        if left.manifest != before.manifest:
+            committed += 1
+            assert left.view("pruned").fingerprint == whole.fingerprint
+        again = scenario.commit_view(left.path).view("pruned")
+        assert again.fingerprint == whole.fingerprint
+        assert again.covered_segments() == {"000001"}
+        del left
+        scenario.StoreWriter(again.path, scenario.MODEL).__enter__().__exit__(None, None, None)
+        for part in ("index", "views"):
+            present = {f"{part}/{path.name}" for path in (again.path / part).iterdir()}
+            assert present == {name for name in again.manifest.named() if name.startswith(part)}, "the rest is swept"
+        assert verify_files(again.path) == []
+    assert committed > 0
 
 
 def test_a_resumed_build_does_not_repeat_finished_blocks(

@@ -12,7 +12,7 @@ from knnmt.datastore import Entries, Segment, Store, writer
 @pytest.fixture
 def store(scenario: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Two segments."""
-    monkeypatch.setattr(writer, "TAIL_PAIRS", 0)
+    monkeypatch.setattr(writer, "TAIL_ENTRIES", 0)
     scenario.build(tmp_path / "s", "first", scenario.FIRST)
     built: Store = scenario.second_build(tmp_path / "s")
     assert len(built.segments) == 2
@@ -27,11 +27,11 @@ def rows(store: Store) -> list[tuple[int, Segment, int]]:
 def test_columns(store: Store) -> None:
     entries = store.entries
     ids = np.array([number for number, _, _ in rows(store)])
-    assert len(entries) == len(ids) == store.pairs
+    assert len(entries) == len(ids) == store.entry_count
     assert (entries.ids(np.arange(len(ids))) == ids).all()
     order = np.random.default_rng(0).permutation(len(ids))
-    for place, found in zip(order, entries.before(ids[order]), strict=True):
-        number, segment, row = rows(store)[place]
+    for position, found in zip(order, entries.before(ids[order]), strict=True):
+        number, segment, row = rows(store)[position]
         one = np.array([number])
         assert (entries.keys(one)[0] == segment.keys[row]).all()
         assert entries.values(one)[0] == segment.values[row]
@@ -61,7 +61,7 @@ def test_a_mask_leaves_out_rows(store: Store, size: int) -> None:
     mask = {masked.name: random.random(len(masked)) < 0.5}
     entries = Entries(store.segments, mask)
     kept = np.array([number for number, each, row in rows(store) if each is not masked or mask[each.name][row]])
-    assert len(entries) == len(kept) < store.pairs
+    assert len(entries) == len(kept) < store.entry_count
     assert (entries.ids(np.arange(len(kept))) == kept).all()
     blocks = list(entries.blocks(size))
     assert max(len(ids) for ids, _ in blocks) <= size

@@ -12,6 +12,8 @@ from knnmt.datastore import Store, StoreWriter, verify_files
 from knnmt.datastore.files import write_json
 from knnmt.errors import StoreError
 
+A_FILE = {"bytes": 1, "blake2b": "0" * 32}
+
 
 @pytest.fixture
 def manifest(scenario: ModuleType, tmp_path: Path) -> Path:
@@ -25,14 +27,23 @@ def edit(manifest: Path, **changes: Any) -> None:
 
 def test_its_content(scenario: ModuleType, manifest: Path) -> None:
     value = json.loads(manifest.read_text())
-    assert set(value) == {"format", "model", "segments", "next_segment", "index", "combiners", "default"}
-    assert value["format"] == 2
+    assert list(value) == [
+        "format",
+        "model",
+        "segments",
+        "next_segment",
+        "indexes",
+        "views",
+        "combiners",
+        "default",
+    ]
+    assert value["format"] == 3
     assert value["model"]["dim"] == scenario.DIM
-    assert value["index"]["directory"] == "index/000001"
-    assert set(value["index"]["files"]) == {"config.json"}
+    assert value["indexes"]["main"]["directory"] == "index/000001"
+    assert set(value["indexes"]["main"]["files"]) == {"config.json"}
     (segment,) = value["segments"]
     assert segment["sentences"] == 14
-    for part, directory in ((segment, "segments/000001"), (value["index"], "index/000001")):
+    for part, directory in ((segment, "segments/000001"), (value["indexes"]["main"], "index/000001")):
         for name, file in part["files"].items():
             assert file["bytes"] == (manifest.parent / directory / name).stat().st_size
             assert len(file["blake2b"]) == 32
@@ -43,7 +54,7 @@ def test_format_1_is_read(manifest: Path) -> None:
     value = json.loads(manifest.read_text())
     before = Store.open(manifest.parent)
     value |= {"format": 1, "index": "index/000001", "combiners": {"robust": "combiners/robust.000001"}}
-    del value["default"], value["next_segment"]
+    del value["default"], value["next_segment"], value["indexes"], value["views"]
     manifest.write_text(json.dumps(value))
     store = Store.open(manifest.parent)
     assert store.index_directory == before.index_directory
@@ -51,14 +62,37 @@ def test_format_1_is_read(manifest: Path) -> None:
     assert store.manifest.default is None
     assert store.manifest.next_segment == 2
     (problem,) = verify_files(manifest.parent)
-    assert "robust.000001 has no config.json" in problem
+    assert "robust.000001/config.json is missing" in problem
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_format_2_is_read_and_written_as_3(scenario: ModuleType, manifest: Path, index: bool) -> None:
+    """It had one index, without a name, and no views; entries were called pairs."""
+    before = Store.open(manifest.parent)
+    value = json.loads(manifest.read_text())
+    value |= {"format": 2, "index": value["indexes"]["main"] if index else None}
+    del value["indexes"], value["views"]
+    for segment in value["segments"]:
+        segment["pairs"] = segment.pop("entries")
+    manifest.write_text(json.dumps(value))
+    store = Store.open(manifest.parent)
+    assert store.index_directory == (before.index_directory if index else None)
+    assert store.manifest.segments == before.manifest.segments
+    assert json.loads(manifest.read_text())["format"] == 2, "reading changes nothing"
+    with StoreWriter(manifest.parent, scenario.MODEL) as writer:
+        writer.choose("base")
+    value = json.loads(manifest.read_text())
+    assert (value["format"], set(value["indexes"]), value["views"]) == (3, {"main"} if index else set(), {})
+    assert "index" not in value
+    assert [segment["entries"] for segment in value["segments"]] == [before.entry_count]
+    assert verify_files(manifest.parent) == []
 
 
 def test_a_newer_format(scenario: ModuleType, manifest: Path) -> None:
     stray = manifest.parent / "segments" / "000009"
     stray.mkdir()
-    edit(manifest, format=3, segments="in a form nobody knows yet")
-    with pytest.raises(StoreError, match=r"format 3 .*upgrade"):
+    edit(manifest, format=4, segments="in a form nobody knows yet")
+    with pytest.raises(StoreError, match=r"format 4 .*upgrade"):
         Store.open(manifest.parent)
     with pytest.raises(StoreError, match="upgrade"), StoreWriter(manifest.parent, scenario.MODEL):
         pass
@@ -75,11 +109,16 @@ def test_damage(manifest: Path, content: str) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"index": "../elsewhere"},
-        {"index": "/etc"},
+        {"format": 2, "index": "../elsewhere"},
+        {"indexes": {"main": {"directory": "../elsewhere", "files": {}}}},
+        {"indexes": {"main": {"directory": "/etc", "files": {}}}},
+        {"indexes": {"../main": {"directory": "index/000001", "files": {}}}},
+        {"views": {"v": {"mask": {"directory": "views/../v.000001", "files": {}}, "index": None}}},
+        {"views": {"v": {"mask": {"directory": "views/v.000001", "files": {"a": A_FILE}}, "index": None}}},
+        {"views": {"v": {"mask": {"directory": "views/v.000001", "files": {}}, "index": "not there"}}},
         {"combiners": {"robust": "combiners/../../robust.000001"}},
         {"combiners": {"../robust": "combiners/robust.000001"}},
-        {"segments": [{"name": "../1", "pairs": 1, "sentences": 1, "files": {}}]},
+        {"segments": [{"name": "../1", "entries": 1, "sentences": 1, "files": {}}]},
     ],
 )
 def test_names_stay_within_the_store(manifest: Path, changes: dict[str, Any]) -> None:

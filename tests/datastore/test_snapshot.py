@@ -30,7 +30,7 @@ def test_an_open_store_is_given_back_as_it_is(scenario: ModuleType, path: Path) 
     scenario.second_build(path)
     assert Store.open(store) is store
     newest = store.latest()
-    assert newest.pairs > store.pairs
+    assert newest.entry_count > store.entry_count
     assert newest.latest() is newest
 
 

@@ -220,7 +220,7 @@ def test_a_sentence_too_long_for_its_positions(scenario: ModuleType, tmp_path: P
     assert staged.finish("000001").position.tolist() == list(range(2**16))
 
 
-def test_more_pairs_than_ids(scenario: ModuleType, staged: StagedSegment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_entries_than_ids(scenario: ModuleType, staged: StagedSegment, monkeypatch: pytest.MonkeyPatch) -> None:
     block = scenario.SECOND[2]
     monkeypatch.setattr("knnmt.datastore.staging._MAX_ROWS", staged.rows + len(block.values) - 1)
     with pytest.raises(StoreError, match="add the corpus in parts"):

@@ -12,7 +12,7 @@ from knnmt.datastore import Provenance, Store
 
 
 def expected_rows(blocks: list[Any], number: int) -> dict[int, tuple[Any, int, float, Provenance]]:
-    """id → key, value, confidence, provenance, one pair at a time."""
+    """id → key, value, confidence, provenance, one entry at a time."""
     rows: dict[int, tuple[Any, int, float, Provenance]] = {}
     sentence = 0
     for block in blocks:
@@ -34,13 +34,13 @@ def expected_rows(blocks: list[Any], number: int) -> dict[int, tuple[Any, int, f
 
 
 def assert_holds(store: Store, expected: dict[int, tuple[Any, int, float, Provenance]]) -> None:
-    assert store.pairs == len(expected)
+    assert store.entry_count == len(expected)
     ids = np.array(list(expected), dtype=np.int64)
     np.random.default_rng(0).shuffle(ids)
     keys, values, confidence = store.entries.keys(ids), store.entries.values(ids), store.entries.log_confidence(ids)
     assert (keys.dtype, values.dtype, confidence.dtype) == (np.float16, np.int32, np.float32)
-    for row, (pair, provenance) in enumerate(zip(ids.tolist(), store.provenance(ids), strict=True)):
-        key, value, log_p, source = expected[pair]
+    for row, (entry, provenance) in enumerate(zip(ids.tolist(), store.provenance(ids), strict=True)):
+        key, value, log_p, source = expected[entry]
         assert keys[row].tolist() == key.tolist()
         assert values[row] == value
         assert confidence[row] == log_p
@@ -58,7 +58,7 @@ def two_segments(scenario: ModuleType, tmp_path: Path) -> tuple[Store, dict[int,
 def test_one_segment(scenario: ModuleType, tmp_path: Path) -> None:
     store = scenario.build(tmp_path / "one", "first", scenario.FIRST)
     assert [segment.name for segment in store.segments] == ["000001"]
-    assert (store.sentences, store.dim, store.model) == (14, scenario.DIM, scenario.MODEL)
+    assert (store.sentence_count, store.dim, store.model) == (14, scenario.DIM, scenario.MODEL)
     assert_holds(Store.open(tmp_path / "one"), expected_rows(scenario.FIRST, 1))
 
 
@@ -83,12 +83,12 @@ def test_ids_of_any_shape_and_missing_ones(
     assert (ids == before).all()
     assert keys.shape == (4, 3, 2, scenario.DIM)
     assert values.shape == confidence.shape == (4, 3, 2)
-    for place in np.ndindex(4, 3, 2):
-        pair = int(ids[place])
-        key, value, log_p = expected[pair][:3] if pair >= 0 else (np.zeros(scenario.DIM), -1, 0.0)
-        assert keys[place].tolist() == key.tolist()
-        assert values[place] == value
-        assert confidence[place] == log_p
+    for index in np.ndindex(4, 3, 2):
+        entry = int(ids[index])
+        key, value, log_p = expected[entry][:3] if entry >= 0 else (np.zeros(scenario.DIM), -1, 0.0)
+        assert keys[index].tolist() == key.tolist()
+        assert values[index] == value
+        assert confidence[index] == log_p
     assert store.entries.keys(np.empty((0, 3), np.int64)).shape == (0, 3, scenario.DIM)
     assert (store.entries.values(np.full((2, 2), -1)) == -1).all()
 
@@ -99,11 +99,11 @@ def test_unknown_ids(
 ) -> None:
     store = two_segments[0] if segments == 2 else scenario.build(tmp_path / "one", "first", scenario.FIRST)
     beyond = (1 << 32) + len(store.segments[0])
-    for pair in (0, 5, beyond, (1 << 32) - 1, 3 << 32):
+    for entry in (0, 5, beyond, (1 << 32) - 1, 3 << 32):
         with pytest.raises(IndexError):
-            store.entries.values(np.array([1 << 32, pair]))
+            store.entries.values(np.array([1 << 32, entry]))
         with pytest.raises(IndexError):
-            store.provenance(np.array([1 << 32, pair]))
+            store.provenance(np.array([1 << 32, entry]))
 
 
 def test_rows_of_a_sentence_are_contiguous_and_ascend(two_segments: tuple[Store, dict[int, Any]]) -> None:
@@ -152,4 +152,4 @@ def test_a_store_that_is_open_outlives_a_commit_and_a_sweep(scenario: ModuleType
     scenario.build(tmp_path / "a", "third", scenario.FIRST)
     assert not (tmp_path / "a/segments/000001").exists()
     assert_holds(before, expected)
-    assert Store.open(tmp_path / "a").pairs > before.pairs
+    assert Store.open(tmp_path / "a").entry_count > before.entry_count

@@ -22,7 +22,7 @@ def store(
         return one
     first = scenario.build(tmp_path / "store", "0", blocks[:1])
     scenario.build(tmp_path / "store", "1", blocks[1:2])  # takes the first in, so there is no segment 1
-    monkeypatch.setattr(writer, "TAIL_PAIRS", first.pairs)
+    monkeypatch.setattr(writer, "TAIL_ENTRIES", first.entry_count)
     scenario.build(tmp_path / "store", "2", blocks[2:])
     scenario.build(tmp_path / "store", "3", [scenario.make_block(9)])
     store = Store.open(tmp_path / "store")
@@ -31,7 +31,7 @@ def store(
 
 
 def rows(store: Store) -> list[tuple[int, int, int]]:
-    """Number of the sentence, id and position of every pair, one after the other."""
+    """Number of the sentence, id and position of every entry, one after the other."""
     found: list[tuple[int, int, int]] = []
     before = 0
     for segment in store.segments:
@@ -42,23 +42,23 @@ def rows(store: Store) -> list[tuple[int, int, int]]:
     return found
 
 
-def test_the_sentence_of_a_pair(store: Store) -> None:
+def test_the_sentence_of_an_entry(store: Store) -> None:
     stored = StoredSentences(store)
-    known = {pair: number for number, pair, _ in rows(store)} | {-1: -1}
-    assert len(stored) == store.sentences == max(known.values()) + 1
+    known = {entry: number for number, entry, _ in rows(store)} | {-1: -1}
+    assert len(stored) == store.sentence_count == max(known.values()) + 1
     ids = np.random.default_rng(0).permutation(list(known))[: len(known) // 2 * 2].reshape(2, -1)
     ids[0, 0] = -1
-    assert stored.of(ids).tolist() == [[known[pair] for pair in row] for row in ids.tolist()]
+    assert stored.of(ids).tolist() == [[known[entry] for entry in row] for row in ids.tolist()]
     assert stored.of(np.empty((0, 3), dtype=np.int64)).shape == (0, 3)
 
 
-def test_the_pairs_of_sentences(store: Store) -> None:
-    numbers = np.random.default_rng(1).permutation(store.sentences)[:-2]
-    expected = [[pair for number, pair, _ in rows(store) if number == wanted] for wanted in numbers.tolist()]
+def test_the_entries_of_sentences(store: Store) -> None:
+    numbers = np.random.default_rng(1).permutation(store.sentence_count)[:-2]
+    expected = [[entry for number, entry, _ in rows(store) if number == wanted] for wanted in numbers.tolist()]
     ids, lengths = StoredSentences(store).ids(numbers)
     assert lengths.tolist() == [len(each) for each in expected]
-    assert ids.tolist() == [pair for each in expected for pair in each]
-    assert [place.position for place in store.provenance(ids)] == [n for length in lengths for n in range(length)]
+    assert ids.tolist() == [entry for each in expected for entry in each]
+    assert [each.position for each in store.provenance(ids)] == [n for length in lengths for n in range(length)]
     assert (ids.dtype, lengths.dtype) == (np.int64, np.int64)
 
 
@@ -66,8 +66,8 @@ def test_texts_and_hashes(store: Store) -> None:
     stored = StoredSentences(store)
     table = [row for segment in store.segments for row in segment.sentence_table.to_pylist()]
     every = [Pair(row["source"], row["target"], row["origin"], row["line"]) for row in table]
-    assert len(set(every)) == store.sentences
-    numbers = np.random.default_rng(2).permutation(store.sentences)
+    assert len(set(every)) == store.sentence_count
+    numbers = np.random.default_rng(2).permutation(store.sentence_count)
     assert stored.pairs(numbers) == [every[number] for number in numbers]
     assert stored.hashes("source").tolist() == [text_hash(pair.source) for pair in every]
     assert stored.hashes("target").tolist() == [text_hash(pair.target) for pair in every]

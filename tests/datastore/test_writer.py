@@ -32,7 +32,7 @@ def test_a_small_tail_is_written_anew_with_what_is_added(scenario: ModuleType, t
     store = scenario.build(tmp_path / "s", "second", scenario.SECOND)
     (segment,) = store.segments
     assert segment.name == "000002"
-    both = scenario.SECOND + scenario.FIRST  # the older pairs stand behind the new ones
+    both = scenario.SECOND + scenario.FIRST  # the older entries stand behind the new ones
     for column in ("keys", "values", "confidence"):
         assert (getattr(segment, column) == joined(both, column)).all()
     lengths = [length for block in both for length in block.lengths]
@@ -54,11 +54,11 @@ def test_a_segment_number_is_never_given_twice(scenario: ModuleType, tmp_path: P
 
 def test_a_large_tail_stays(scenario: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = scenario.build(tmp_path / "s", "first", scenario.FIRST)
-    monkeypatch.setattr(writer, "TAIL_PAIRS", first.pairs)
+    monkeypatch.setattr(writer, "TAIL_ENTRIES", first.entry_count)
     store = scenario.build(tmp_path / "s", "second", scenario.SECOND)
     assert store.manifest.segments[0] == first.manifest.segments[0]
     assert len(store.segments) == 2
-    monkeypatch.setattr(writer, "TAIL_PAIRS", len(store.segments[1]) + 1)
+    monkeypatch.setattr(writer, "TAIL_ENTRIES", len(store.segments[1]) + 1)
     third = scenario.build(tmp_path / "s", "third", scenario.FIRST)
     assert [segment.name for segment in third.segments] == ["000001", "000003"]
 
@@ -83,7 +83,7 @@ def test_a_damaged_tail_is_not_given_a_new_checksum(scenario: ModuleType, tmp_pa
 
 
 def test_a_plan_whose_tail_was_put_in_the_index_meanwhile(scenario: ModuleType, tmp_path: Path) -> None:
-    """The pairs of the tail must not be in the store twice."""
+    """The entries of the tail must not be in the store twice."""
     first = scenario.build(tmp_path / "s", "first", scenario.FIRST)
     with StoreWriter(tmp_path / "s", scenario.MODEL) as adding:
         staged = adding.stage("second")
@@ -95,9 +95,9 @@ def test_a_plan_whose_tail_was_put_in_the_index_meanwhile(scenario: ModuleType, 
         adding.commit(index=index)
         assert staged.blocks == 3, "work under way is not swept by a commit of something else"
         plan = adding.plan(staged)
-        assert [len(segment) for segment in plan.segments] == [first.pairs, staged.rows]
+        assert [len(segment) for segment in plan.segments] == [first.entry_count, staged.rows]
         store = adding.commit(plan)
-    assert store.pairs == first.pairs + staged.rows
+    assert store.entry_count == first.entry_count + staged.rows
     assert verify_files(store.path) == []
 
 
@@ -108,7 +108,7 @@ def test_the_plan_is_what_the_store_becomes(scenario: ModuleType, tmp_path: Path
         for block in scenario.SECOND:
             staged.append(block.keys, block.values, block.confidence, block.lengths, block.pairs, {})
         plan = adding.plan(staged)
-        assert Store.open(tmp_path / "s").pairs == len(plan.segments[0])
+        assert Store.open(tmp_path / "s").entry_count == len(plan.segments[0])
         keys = [segment.keys.copy() for segment in plan.segments]
         store = adding.commit(plan)
         assert adding.store is store
@@ -231,10 +231,10 @@ def test_staged_work_is_dropped_when_asked(scenario: ModuleType, tmp_path: Path)
     assert Store.open(tmp_path / "s").manifest == store.manifest
 
 
-@pytest.mark.parametrize("place", ["new", "new/within/new", "empty"])
-def test_a_writer_that_writes_nothing_leaves_nothing(scenario: ModuleType, tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("name", ["new", "new/within/new", "empty"])
+def test_a_writer_that_writes_nothing_leaves_nothing(scenario: ModuleType, tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
-    with StoreWriter(tmp_path / place, scenario.MODEL) as idle:
+    with StoreWriter(tmp_path / name, scenario.MODEL) as idle:
         assert idle.store is None
         idle.stage("key")
         idle.new_directory("index")
@@ -274,7 +274,7 @@ def test_one_writer_at_a_time(scenario: ModuleType, tmp_path: Path) -> None:
                 pass
     assert Store.open(tmp_path / "s").manifest == store.manifest
     assert not (tmp_path / "new").exists()
-    assert scenario.second_build(tmp_path / "s").pairs > store.pairs
+    assert scenario.second_build(tmp_path / "s").entry_count > store.entry_count
 
 
 def test_a_writer_that_waits(scenario: ModuleType, tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_writer_that_waits(scenario: ModuleType, tmp_path: Path) -> None:
 def test_readers_need_no_lock(scenario: ModuleType, tmp_path: Path) -> None:
     store = scenario.build(tmp_path / "s", "first", scenario.FIRST)
     with StoreWriter(tmp_path / "s", scenario.MODEL):
-        assert Store.open(tmp_path / "s").pairs == store.pairs
+        assert Store.open(tmp_path / "s").entry_count == store.entry_count
 
 
 def test_only_what_the_writer_gave_out_is_committed(scenario: ModuleType, tmp_path: Path) -> None:

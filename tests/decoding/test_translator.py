@@ -104,7 +104,7 @@ def test_nothing_fitted_is_a_warning_and_the_base_model(store: Store, model: Tra
 
 def test_more_neighbours_than_pairs(store: Store, model: TranslationModel) -> None:
     with pytest.raises(MethodError, match="the store holds"):
-        Translator.open(store, Vanilla(store.pairs + 1, 0.5, 10.0), model=model)
+        Translator.open(store, Vanilla(store.entry_count + 1, 0.5, 10.0), model=model)
 
 
 def test_signature_names_what_matters(store: Store, model: TranslationModel) -> None:

@@ -36,7 +36,7 @@ def test_the_story_is_told_and_told_again(arguments: list[str], tmp_path: Path) 
     told = json.loads((directory / "story.json").read_text())
     for shown in (
         f"{told['evaluation']['systems']['robust']['bleu']:.2f}",
-        f"{told['store']['pairs']:,} decoder states",
+        f"{told['store']['entries']:,} decoder states",
         "the memory's vote",
         told["lesson"]["reference"].split()[0],
         "minutes, after",

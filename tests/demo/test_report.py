@@ -48,7 +48,7 @@ def story() -> dict[str, Any]:
     }
     return {
         "text": {"train": 8834, "dev": 600, "test": 2, "repeated": 5678, "fuzzy": 4},
-        "store": {"pairs": 101444},
+        "store": {"entries": 101444},
         "methods": [{"name": "robust", "record": {"training": {"seed": 1}}}],
         "evaluation": {
             "systems": {

@@ -55,7 +55,7 @@ def test_every_chapter_says_what_it_found(make_demo: MakeDemo) -> None:
     assert all(len(token["neighbours"]) == 8 and token["nmt_top"] for token in explanation["tokens"])
     lesson = told["lesson"]
     assert lesson["source"] in evaluation["sources"]
-    assert Store.open(demo.store).sentences == told["text"]["train"] + 1
+    assert Store.open(demo.store).sentence_count == told["text"]["train"] + 1
     assert 0 < lesson["taught"] <= lesson["tokens"]
     assert set(told["seconds"]) == {chapter.name for chapter in demo.chapters}
     assert json.loads((demo.directory / "story.json").read_text()) == told
@@ -89,7 +89,7 @@ def test_interrupted_it_goes_on_from_what_is_there(
     once = {"build": 2, "fit": 3, "evaluate": 1, "explain": 2}  # the store and the lesson; three methods
     assert calls == {name: once[name] + (again[name] if name == broken else 0) for name in calls}
     assert told["store"]["sentences"] == told["text"]["train"]
-    assert Store.open(make_demo().store).sentences == told["text"]["train"] + 1
+    assert Store.open(make_demo().store).sentence_count == told["text"]["train"] + 1
 
 
 def test_interrupted_training_stops_the_demo_and_is_done_again(
@@ -121,9 +121,9 @@ def test_a_lesson_is_taught_once(make_demo: MakeDemo) -> None:
     kept = json.loads((demo.directory / "story.json").read_text())
     del kept["lesson"]  # as if killed between the build and what is written down
     (demo.directory / "story.json").write_text(json.dumps(kept))
-    sentences = Store.open(demo.store).sentences
+    sentences = Store.open(demo.store).sentence_count
     assert tell(make_demo())["lesson"]["taught"] > 0
-    assert Store.open(demo.store).sentences == sentences
+    assert Store.open(demo.store).sentence_count == sentences
 
 
 def test_what_does_not_fit_is_told(
@@ -170,8 +170,8 @@ def test_what_was_removed_is_made_again(make_demo: MakeDemo, gone: str) -> None:
     shutil.rmtree(demo.directory / gone)
     again = tell(make_demo(), until="evaluation")
     assert again["text"] == told["text"]
-    assert again["store"]["pairs"] == told["store"]["pairs"]
-    assert Store.open(demo.store).sentences == told["text"]["train"]
+    assert again["store"]["entries"] == told["store"]["entries"]
+    assert Store.open(demo.store).sentence_count == told["text"]["train"]
     assert (demo.directory / "text" / "train.tsv").is_file()
 
 

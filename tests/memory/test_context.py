@@ -26,7 +26,7 @@ def store(tmp_path: Path, family_directory: Callable[[str], Path]) -> Store:
 
 def in_loops(store: Store, ids: np.ndarray, so_far: list[list[int]]) -> list[list[int]]:
     segment = store.segments[0]
-    counts = []
+    counts: list[list[int]] = []
     for row, tokens in zip(ids.tolist(), so_far, strict=True):
         counts.append([])
         for entry in row:
@@ -62,9 +62,9 @@ def test_matching_tokens_against_loops(store: Store) -> None:
         if tokens and rng.random() < 0.3:
             tokens[rng.integers(0, len(tokens))] = 5
         so_far.append([7] * rng.integers(0, 3) + tokens)
-    ids = store.entries.ids(rng.integers(0, store.pairs, (200, 64)).reshape(-1)).reshape(200, 64)
+    ids = store.entries.ids(rng.integers(0, store.entry_count, (200, 64)).reshape(-1)).reshape(200, 64)
     for row, tokens in enumerate(so_far):  # and those that continue the same way
-        continues = [i for i in range(store.pairs) if tokens and i and segment.values[i - 1] == tokens[-1]]
+        continues = [i for i in range(store.entry_count) if tokens and i and segment.values[i - 1] == tokens[-1]]
         ids[row, : len(continues[:8])] = store.entries.ids(np.array(continues[:8], dtype=np.int64))
     ids[rng.random(ids.shape) < 0.1] = -1
     found = matching_past(store.entries, ids, aligned(so_far))
@@ -89,6 +89,7 @@ def test_entries_that_are_not_searched_count_as_past(store: Store) -> None:
     masked = Entries(store.segments, {segment.name: segment.position == 3})
     ids = store.entries.ids(np.flatnonzero(segment.position == 3))[:, None]
     so_far = np.stack([segment.values[np.flatnonzero(segment.position == 3) - back] for back in (3, 2, 1)], 1)
+    so_far = so_far.astype(np.int64)
     assert (matching_past(masked, ids, so_far) == 3).all()
 
 

@@ -1,5 +1,6 @@
 """Stores in memory, and search done the slow way to compare with."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 from tolerances import SUM_OF_SQUARES
 
-from knnmt.datastore import Entries
+from knnmt.datastore import ConfigFile, Entries
+from knnmt.datastore.index_record import FIX
+from knnmt.search import IndexConfig, Neighbours
 
 
 @dataclass
@@ -31,6 +34,10 @@ class MemorySegment:
     def path(self) -> Path:
         return Path("memory/segments") / self.name
 
+    @property
+    def record(self) -> SimpleNamespace:
+        return SimpleNamespace(checksum=hashlib.blake2b(self.keys.tobytes()).hexdigest())
+
     def __len__(self) -> int:
         return len(self.keys)
 
@@ -40,28 +47,37 @@ class MemorySegment:
 
 
 class MemoryStore:
-    """What search uses of a store."""
+    """What search uses of a store, or of a view where there is a mask."""
 
-    def __init__(self, segments: Sequence[MemorySegment], index_directory: Path | None = None) -> None:
+    def __init__(
+        self, segments: Sequence[MemorySegment], index_directory: Path | None = None, mask: dict[str, Any] | None = None
+    ) -> None:
         self.path = Path("memory")
         self.model = SimpleNamespace(vocab_size=1000)
         self.segments = tuple(segments)
         self.index_directory = index_directory
+        self.mask = mask or {}
 
     @property
-    def pairs(self) -> int:
-        return sum(map(len, self.segments))
+    def index_config(self) -> ConfigFile | None:
+        return None if self.index_directory is None else ConfigFile.read(self.index_directory, FIX)
+
+    @property
+    def entry_count(self) -> int:
+        return len(self.entries)
 
     @property
     def dim(self) -> int:
         return int(self.segments[0].keys.shape[1])
 
     def column(self, name: str) -> Any:
-        return np.concatenate([getattr(segment, name) for segment in self.segments])
+        """Of the live rows."""
+        every = slice(None)
+        return np.concatenate([getattr(each, name)[self.mask.get(each.name, every)] for each in self.segments])
 
     @property
     def entries(self) -> Entries:
-        return Entries(self.segments)  # type: ignore[arg-type]
+        return Entries(self.segments, self.mask)  # type: ignore[arg-type]
 
 
 def clustered(random: np.random.Generator, count: int, dim: int, centres: int = 40) -> Any:
@@ -91,27 +107,49 @@ def naive(store: MemoryStore, queries: Any, k: int, leave_out: Callable[[int, in
     distances = np.full((len(queries), k), np.inf)
     for row, query in enumerate(np.asarray(queries, dtype=np.float64)):
         ranked = sorted(zip(((keys - query) ** 2).sum(1).tolist(), ids.tolist(), strict=True))
-        kept = [pair for pair in ranked if leave_out is None or not leave_out(row, pair[1])][:k]
-        for place, (distance, pair) in enumerate(kept):
-            found[row, place], distances[row, place] = pair, distance
+        kept = [entry for entry in ranked if leave_out is None or not leave_out(row, entry[1])][:k]
+        for rank, (distance, entry) in enumerate(kept):
+            found[row, rank], distances[row, rank] = entry, distance
     return found, distances
 
 
 def assert_nearest(
     store: MemoryStore, queries: Any, found: Any, leave_out: Callable[[int, int], bool] | None = None
 ) -> None:
-    """The ids are those of sorting everything; pairs that rounding cannot tell apart may have changed places."""
+    """The ids are those of sorting everything; entries that rounding cannot tell apart may have changed order."""
     ids = store.column("ids")
-    place = {pair: number for number, pair in enumerate(ids.tolist())}
+    row_of = {entry: number for number, entry in enumerate(ids.tolist())}
     keys = store.column("keys").astype(np.float64)
     expected, distances = naive(store, queries, found.shape[1], leave_out)
     assert ((found < 0) == (expected < 0)).all()
     for row, query in enumerate(np.asarray(queries, dtype=np.float64)):
-        pairs = [pair for pair in found[row].tolist() if pair >= 0]
-        assert len(set(pairs)) == len(pairs)
-        assert leave_out is None or not any(leave_out(row, pair) for pair in pairs)
-        theirs = ((keys[[place[pair] for pair in pairs]] - query) ** 2).sum(1)
-        np.testing.assert_allclose(theirs, distances[row, : len(pairs)], rtol=SUM_OF_SQUARES)
+        entries = [entry for entry in found[row].tolist() if entry >= 0]
+        assert len(set(entries)) == len(entries)
+        assert leave_out is None or not any(leave_out(row, entry) for entry in entries)
+        theirs = ((keys[[row_of[entry] for entry in entries]] - query) ** 2).sum(1)
+        np.testing.assert_allclose(theirs, distances[row, : len(entries)], rtol=SUM_OF_SQUARES)
+
+
+def assert_found(
+    store: MemoryStore, found: Neighbours, queries: Any, k: int, leave_out: Callable[[int, int], bool] | None = None
+) -> None:
+    """Neighbours as sorting everything gives them, with the values and confidences of the store."""
+    ids = found.ids
+    assert ids.shape == (len(queries), k)
+    assert_nearest(store, queries, ids, leave_out)
+    np.testing.assert_allclose(found.distances, naive(store, queries, k, leave_out)[1], rtol=SUM_OF_SQUARES)
+    assert (found.values == np.where(ids < 0, 0, store.entries.values(ids))).all()
+    assert (found.log_confidence == store.entries.log_confidence(ids)).all()
+    assert [array.dtype for array in (found.ids, found.distances, found.values, found.log_confidence)] == [
+        np.int64,
+        np.float32,
+        np.int32,
+        np.float32,
+    ]
+
+
+def read_config(directory: Path) -> IndexConfig:
+    return IndexConfig.of(ConfigFile.read(directory, FIX))
 
 
 @pytest.fixture(scope="session")
@@ -124,23 +162,26 @@ def toolbox() -> SimpleNamespace:
         make_segment=make_segment,
         naive=naive,
         assert_nearest=assert_nearest,
+        assert_found=assert_found,
+        read_config=read_config,
     )
 
 
 @pytest.fixture(scope="session")
 def large_store(toolbox: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
-    """Two segments of 20,000 pairs in all with an IVF index over both; shared, so leave its files alone."""
+    """Two segments of 20,000 entries in all with an IVF index over both; shared, so leave its files alone."""
     from knnmt.search import build_index
 
     keys = clustered(np.random.default_rng(0), 20_000, 32)
     segments = [make_segment(3, keys[:15_000]), make_segment(8, keys[15_000:])]
     directory = tmp_path_factory.mktemp("large") / "index"
-    build_index(segments, directory, "ivf")
-    return MemoryStore(segments, directory)
+    store = MemoryStore(segments, directory)
+    build_index(store.entries, directory, "ivf")
+    return store
 
 
 @pytest.fixture
 def small_store(toolbox: SimpleNamespace) -> MemoryStore:
-    """Three segments of 300 pairs in all, no index."""
+    """Three segments of 300 entries in all, no index."""
     keys = clustered(np.random.default_rng(1), 300, 16, centres=5)
     return MemoryStore([make_segment(n, part) for n, part in ((1, keys[:120]), (2, keys[120:130]), (9, keys[130:]))])

@@ -12,15 +12,15 @@ def test_the_nearest_are_among_the_candidates(small_store, toolbox, monkeypatch,
     if not resident:
         monkeypatch.setattr(flat, "FLAT_RESIDENT_BYTES", 0)
         monkeypatch.setattr(flat, "BLOCK_NUMBERS", 16 * 33)
-    engine = Flat(Entries(small_store.segments))
-    assert (engine.resident is not None) == resident
+    index = Flat(Entries(small_store.segments))
+    assert (index.resident is not None) == resident
     queries = np.random.default_rng(6).normal(size=(rows, 16)).astype(np.float32)
-    candidates = engine.candidates(queries, 10)
+    candidates = index.candidates(queries, 10)
     toolbox.assert_nearest(small_store, queries, candidates)
     assert candidates.shape[1] >= 10
 
 
-def test_candidates_never_exceed_the_pairs(small_store):
-    engine = Flat(Entries(small_store.segments))
-    candidates = engine.candidates(np.zeros((2, 16), dtype=np.float32), 100, widen=16)
+def test_candidates_never_exceed_the_entries(small_store):
+    index = Flat(Entries(small_store.segments))
+    candidates = index.candidates(np.zeros((2, 16), dtype=np.float32), 100, widen=16)
     assert (np.sort(candidates, axis=1) == small_store.column("ids")).all()

@@ -10,30 +10,30 @@ import pytest
 from knnmt.datastore import Entries
 from knnmt.errors import StoreError
 from knnmt.search import IndexConfig, build_index, ivf
-from knnmt.search.ivf import HELD, IVF, MAPPED
+from knnmt.search.ivf import HELD, IVF, MAPPED, cluster
 
 
 @pytest.fixture(scope="module")
-def engine(large_store):
-    config = IndexConfig.read(large_store.index_directory)
-    return IVF.open(large_store.index_directory, config, large_store.segments)
+def index(large_store):
+    config = IndexConfig.of(large_store.index_config)
+    return IVF.open(large_store.index_directory, config, large_store.entries)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["mapped", "in-memory"])
 def either(large_store, request):
-    config = IndexConfig.read(large_store.index_directory)
-    return IVF.open(large_store.index_directory, config, large_store.segments, request.param)
+    config = IndexConfig.of(large_store.index_config)
+    return IVF.open(large_store.index_directory, config, large_store.entries, request.param)
 
 
-def test_config_says_what_was_built(large_store, engine):
+def test_config_says_what_was_built(large_store, index):
     config = json.loads((large_store.index_directory / "config.json").read_text())
     assert config["engine"] == "faiss"
-    assert config["index"] == f"IVF{engine.index.nlist},RaBitQ"
-    assert config["segments"] == ["000003", "000008"]
-    assert config["pairs"] == 20_000
+    assert config["index"] == f"IVF{index.faiss_index.nlist},RaBitQ"
+    assert config["segments"] == {segment.name: segment.record.checksum for segment in large_store.segments}
+    assert config["entries"] == 20_000
     assert config["seed"] == 1
-    assert config["probes"] == engine.probes < engine.index.nlist
-    assert config["rescore"] == engine.rescore
+    assert config["probes"] == index.probes < index.faiss_index.nlist
+    assert config["rescore"] == index.rescore
     assert list(config["recall"]) == ["8", "16", "32"]
     assert config["recall"]["16"] >= 0.95
 
@@ -43,7 +43,7 @@ def test_recorded_recall_is_what_other_queries_find(large_store, either):
     keys = large_store.column("keys").astype(np.float32)
     ids = large_store.column("ids")
     sentence = Entries(large_store.segments).sentence(ids)
-    config = IndexConfig.read(large_store.index_directory)
+    config = IndexConfig.of(large_store.index_config)
     hits = 0
     chosen = np.random.default_rng(99).choice(len(keys), 300, replace=False)
     candidates = either.candidates(keys[chosen], 16)
@@ -51,44 +51,44 @@ def test_recorded_recall_is_what_other_queries_find(large_store, either):
         distances = ((keys - keys[query]) ** 2).sum(1)
         distances[sentence == sentence[query]] = np.inf
         hits += len(set(ids[np.argsort(distances)[:16]].tolist()) & set(found.tolist()))
-    # Own pairs take some of the candidates' room here, which costs little.
+    # Own entries take some of the candidates' room here, which costs little.
     assert hits / (300 * 16) == pytest.approx(config.recall["16"], abs=0.03)
 
 
-def test_all_lists_and_all_candidates_give_every_pair(large_store, either):
-    found = either.look(np.zeros((1, 32), dtype=np.float32), 30_000, 10_000)
+def test_all_lists_and_all_candidates_give_every_entry(large_store, either):
+    found = either.probe(np.zeros((1, 32), dtype=np.float32), 30_000, 10_000)
     assert (np.sort(found[0]) == large_store.column("ids")).all()
 
 
 def test_candidates_come_in_the_order_of_their_codes(large_store, either):
     """The first candidates have to be better than the last, or rescoring a prefix would be worth nothing."""
     queries = large_store.column("keys")[::400].astype(np.float32)
-    ids = either.look(queries, 64, 32)
+    ids = either.probe(queries, 64, 32)
     near = Entries(large_store.segments).keys(ids.reshape(-1)).reshape(50, 64, 32)
     distances = ((near - queries[:, None]) ** 2).sum(2)
     assert distances[:, :8].mean() < 0.8 * distances[:, -8:].mean()
 
 
-def test_wider_means_more_lists_and_more_candidates(engine, large_store):
+def test_wider_means_more_lists_and_more_candidates(index, large_store):
     queries = large_store.column("keys")[:50].astype(np.float32)
-    narrow, wide = engine.candidates(queries, 4), engine.candidates(queries, 4, widen=4)
+    narrow, wide = index.candidates(queries, 4), index.candidates(queries, 4, widen=4)
     assert wide.shape[1] == 4 * narrow.shape[1]
-    assert (engine.look(queries, 20_000, engine.probes * 4) >= 0).sum() > (
-        engine.look(queries, 20_000, engine.probes) >= 0
+    assert (index.probe(queries, 20_000, index.probes * 4) >= 0).sum() > (
+        index.probe(queries, 20_000, index.probes) >= 0
     ).sum()
 
 
 def test_each_layout_has_a_file_which_is_mapped(large_store, either):
     path = large_store.index_directory / (HELD if either.in_memory else MAPPED)
     assert str(path) in Path("/proc/self/maps").read_text()
-    lists = faiss.downcast_InvertedLists(either.index.invlists)
+    lists = faiss.downcast_InvertedLists(either.faiss_index.invlists)
     assert isinstance(lists, faiss.BlockInvertedLists) == either.in_memory
 
 
 def test_both_layouts_hold_the_same_codes(large_store):
     """FastScan rounds its distances, so that candidates at the edge may differ, and only these."""
-    config = IndexConfig.read(large_store.index_directory)
-    mapped, held = (IVF.open(large_store.index_directory, config, large_store.segments, each) for each in (False, True))
+    config = IndexConfig.of(large_store.index_config)
+    mapped, held = (IVF.open(large_store.index_directory, config, large_store.entries, each) for each in (False, True))
     queries = large_store.column("keys")[::100].astype(np.float32)
     ours, theirs = mapped.candidates(queries, 16), held.candidates(queries, 16)
     assert ours.shape == theirs.shape
@@ -98,46 +98,46 @@ def test_both_layouts_hold_the_same_codes(large_store):
 
 def test_an_index_without_a_layout_for_memory_is_mapped(toolbox, tmp_path):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
-    build_index([segment], tmp_path, "ivf")
-    config = IndexConfig.read(tmp_path)
+    build_index(Entries([segment]), tmp_path, "ivf")
+    config = toolbox.read_config(tmp_path)
     del config.files[HELD]
-    assert not IVF.open(tmp_path, config, [segment], in_memory=True).in_memory
+    assert not IVF.open(tmp_path, config, Entries([segment]), in_memory=True).in_memory
 
 
 @pytest.mark.parametrize("name", [MAPPED, HELD])
-def test_bytes_a_pair(large_store, name):
-    assert (large_store.index_directory / name).stat().st_size / large_store.pairs <= large_store.dim / 8 + 32
+def test_bytes_per_entry(large_store, name):
+    assert (large_store.index_directory / name).stat().st_size / large_store.entry_count <= large_store.dim / 8 + 32
 
 
 def test_graph_over_the_centres(toolbox, tmp_path, monkeypatch):
     monkeypatch.setattr(ivf, "graph_links", lambda lists: 8)
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(5), 8_000, 16))
-    build_index([segment], tmp_path / "index", "ivf")
-    config = IndexConfig.read(tmp_path / "index")
+    build_index(Entries([segment]), tmp_path / "index", "ivf")
+    config = toolbox.read_config(tmp_path / "index")
     assert config.index.endswith("_HNSW8,RaBitQ")
     assert config.recall["16"] >= 0.95
-    engine = IVF.open(tmp_path / "index", config, [segment])
-    assert isinstance(faiss.downcast_index(engine.index.quantizer), faiss.IndexHNSW)
-    assert engine.graph
-    assert engine.candidates(segment.keys[:3].astype(np.float32), 2).shape == (3, 2 * config.rescore)
+    index = IVF.open(tmp_path / "index", config, Entries([segment]))
+    assert isinstance(faiss.downcast_index(index.faiss_index.quantizer), faiss.IndexHNSW)
+    assert index.graph
+    assert index.candidates(segment.keys[:3].astype(np.float32), 2).shape == (3, 2 * config.rescore)
 
 
-def test_the_same_pairs_give_the_same_index(toolbox, tmp_path):
+def test_the_same_entries_give_the_same_index(toolbox, tmp_path):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(6), 3_000, 8))
     for name in ("a", "b"):
-        build_index([segment], tmp_path / name, "ivf")
+        build_index(Entries([segment]), tmp_path / name, "ivf")
     for file in (MAPPED, HELD):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-    assert IndexConfig.read(tmp_path / "a") == IndexConfig.read(tmp_path / "b")
+    assert toolbox.read_config(tmp_path / "a") == toolbox.read_config(tmp_path / "b")
 
 
-@pytest.mark.parametrize("pairs", [1, 40, 700])
-def test_a_few_pairs_can_be_indexed_too(toolbox, tmp_path, pairs):
-    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(7), pairs, 8), sentence_length=1)
-    build_index([segment], tmp_path / "index", "ivf")
-    config = IndexConfig.read(tmp_path / "index")
-    engine = IVF.open(tmp_path / "index", config, [segment])
-    assert engine.candidates(segment.keys.astype(np.float32), 1)[0, 0] == 1 << 32
+@pytest.mark.parametrize("entries", [1, 40, 700])
+def test_a_few_entries_can_be_indexed_too(toolbox, tmp_path, entries):
+    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(7), entries, 8), sentence_length=1)
+    build_index(Entries([segment]), tmp_path / "index", "ivf")
+    config = toolbox.read_config(tmp_path / "index")
+    index = IVF.open(tmp_path / "index", config, Entries([segment]))
+    assert index.candidates(segment.keys.astype(np.float32), 1)[0, 0] == 1 << 32
 
 
 def damage_nothing_left(path):
@@ -157,29 +157,29 @@ def damage_garbage(path):
 @pytest.mark.parametrize("damage", [damage_nothing_left, damage_cut_short, damage_garbage])
 def test_damaged_file_is_a_sentence(toolbox, tmp_path, damage, in_memory):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
-    build_index([segment], tmp_path / "index", "ivf")
+    build_index(Entries([segment]), tmp_path / "index", "ivf")
     for name in (HELD, MAPPED) if in_memory else (MAPPED,):
         damage(tmp_path / "index" / name)
-    config = IndexConfig.read(tmp_path / "index")
+    config = toolbox.read_config(tmp_path / "index")
     with (
         pytest.raises(StoreError, match="knnmt build"),
         pytest.warns(UserWarning, match=HELD) if in_memory and damage is not damage_garbage else nullcontext(),
     ):
-        IVF.open(tmp_path / "index", config, [segment], in_memory)
+        IVF.open(tmp_path / "index", config, Entries([segment]), in_memory)
 
 
 @pytest.mark.parametrize("damage", [damage_nothing_left, damage_cut_short])
 def test_the_mapped_layout_stands_in_for_a_lost_one(toolbox, tmp_path, damage):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
-    build_index([segment], tmp_path / "index", "ivf")
+    build_index(Entries([segment]), tmp_path / "index", "ivf")
     damage(tmp_path / "index" / HELD)
-    config = IndexConfig.read(tmp_path / "index")
+    config = toolbox.read_config(tmp_path / "index")
     with pytest.warns(UserWarning, match=f"{HELD} .*knnmt build.*{MAPPED} is searched"):
-        engine = IVF.open(tmp_path / "index", config, [segment], in_memory=True)
-    assert not engine.in_memory
+        index = IVF.open(tmp_path / "index", config, Entries([segment]), in_memory=True)
+    assert not index.in_memory
     queries = segment.keys[:20].astype(np.float32)
-    mapped = IVF.open(tmp_path / "index", config, [segment])
-    assert (engine.candidates(queries, 8) == mapped.candidates(queries, 8)).all()
+    mapped = IVF.open(tmp_path / "index", config, Entries([segment]))
+    assert (index.candidates(queries, 8) == mapped.candidates(queries, 8)).all()
     (problem,) = config.problems(tmp_path / "index")
     assert HELD in problem
 
@@ -189,5 +189,29 @@ def test_no_room_for_the_file(toolbox, tmp_path, name):
     segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(9), 500, 8))
     (tmp_path / name).mkdir()  # nothing can be written under this name
     with pytest.raises(StoreError, match="cannot write"):
-        build_index([segment], tmp_path, "ivf")
+        build_index(Entries([segment]), tmp_path, "ivf")
     assert not (tmp_path / "config.json").exists()
+
+
+def test_centres_are_where_the_keys_are(toolbox):
+    """More lists than there are heaps: every heap has a centre near its middle, and no centre is elsewhere."""
+    random = np.random.default_rng(0)
+    heaps = 20 * random.normal(size=(10, 16))
+    keys = (np.repeat(heaps, 100, axis=0) + 0.1 * random.normal(size=(1000, 16))).astype(np.float16)
+    centres = cluster(Entries([toolbox.make_segment(1, keys[:400]), toolbox.make_segment(2, keys[400:])]), 30)
+    assert centres.shape == (30, 16)
+    distances = ((centres[:, None] - heaps) ** 2).sum(2)
+    assert (distances.min(axis=0) < 1).all()
+    assert (distances.min(axis=1) < 1).all()
+
+
+def test_seeded_and_on_a_sample(toolbox, monkeypatch):
+    entries = Entries([toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(1), 2_000, 8))])
+    read = []
+    keys = entries.keys
+    monkeypatch.setattr(entries, "keys", lambda ids: read.append(len(ids)) or keys(ids))
+    first, second = cluster(entries, 20), cluster(entries, 20)
+    assert (first == second).all()
+    assert read == [640, 640]
+    monkeypatch.setattr(ivf, "SEED", 2)
+    assert (cluster(entries, 20) != first).any()

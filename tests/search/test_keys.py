@@ -1,9 +1,10 @@
+import faiss
 import numpy as np
 import pytest
 
 from knnmt.datastore import Entries
 from knnmt.errors import StoreError
-from knnmt.search.keys import float32, key_blocks
+from knnmt.search.keys import float32, key_blocks, one_thread
 
 
 def test_half_precision_becomes_the_same_numbers():
@@ -27,3 +28,23 @@ def test_keys_that_are_not_finite_are_damage(small_store, bad):
         StoreError, match=r"^damaged: memory/segments/000002/keys.npy holds numbers that are not finite"
     ):
         list(key_blocks(Entries(small_store.segments), 50))
+
+
+@pytest.fixture
+def two_threads():
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(2)
+    yield
+    faiss.omp_set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_one_thread_within_and_as_before_after():
+    with one_thread():
+        assert faiss.omp_get_max_threads() == 1
+    assert faiss.omp_get_max_threads() == 2
+    with one_thread(False):
+        assert faiss.omp_get_max_threads() == 2
+    with pytest.raises(RuntimeError), one_thread():
+        raise RuntimeError
+    assert faiss.omp_get_max_threads() == 2

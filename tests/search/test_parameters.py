@@ -1,28 +1,33 @@
+import os
 from itertools import pairwise
 
 import pytest
 
-from knnmt.search.parameters import list_count, probe_counts, train_count
+from knnmt.search import parameters
+from knnmt.search.parameters import fits_in_memory, list_count, probe_counts, train_count
+
+PHYSICAL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+BYTES = 96  # an entry of 512 numbers
 
 
 @pytest.mark.parametrize(
-    ("pairs", "lists"), [(1, 1), (1_000, 31), (1_000_000, 4096), (4_500_000, 8192), (12_000_000, 16384)]
+    ("entries", "lists"), [(1, 1), (1_000, 31), (1_000_000, 4096), (4_500_000, 8192), (12_000_000, 16384)]
 )
-def test_lists_grow_with_the_root_of_the_pairs(pairs, lists):
-    assert list_count(pairs, 64) == lists
+def test_lists_grow_with_the_root_of_the_entries(entries, lists):
+    assert list_count(entries, 64) == lists
 
 
 @pytest.mark.parametrize("dim", [64, 256, 512, 1024, 4096])
-@pytest.mark.parametrize("pairs", [20_000, 60_000, 1_000_000, 100_000_000])
-def test_centres_are_a_small_part_of_the_index(pairs, dim):
-    lists = list_count(pairs, dim)
+@pytest.mark.parametrize("entries", [20_000, 60_000, 1_000_000, 100_000_000])
+def test_centres_are_a_small_part_of_the_index(entries, dim):
+    lists = list_count(entries, dim)
     assert lists >= 1
-    assert lists * dim * 4 / pairs <= 12
+    assert lists * dim * 4 / entries <= 12
 
 
-@pytest.mark.parametrize(("pairs", "lists", "dim"), [(1, 1, 8), (10**6, 4096, 512), (10**9, 131_072, 1024)])
-def test_training_sample_is_bounded(pairs, lists, dim):
-    assert 1 <= train_count(pairs, lists, dim) <= min(pairs, (1 << 29) // (4 * dim))
+@pytest.mark.parametrize(("entries", "lists", "dim"), [(1, 1, 8), (10**6, 4096, 512), (10**9, 131_072, 1024)])
+def test_training_sample_is_bounded(entries, lists, dim):
+    assert 1 <= train_count(entries, lists, dim) <= min(entries, (1 << 29) // (4 * dim))
 
 
 @pytest.mark.parametrize("lists", [1, 2, 31, 4096])
@@ -32,3 +37,15 @@ def test_probes_go_from_one_list_to_all(lists):
     assert counts[-1] == lists
     assert counts == sorted(set(counts))
     assert all(later <= 2 * earlier for earlier, later in pairwise(counts))
+
+
+@pytest.mark.parametrize(
+    ("limit", "memory"), [(None, PHYSICAL), ("max\n", PHYSICAL), ("80000000\n", 80_000_000), ("9" * 30, PHYSICAL)]
+)
+def test_an_eighth_of_the_machines_memory_or_the_containers(tmp_path, monkeypatch, limit, memory):
+    if limit is not None:
+        (tmp_path / "memory.max").write_text(limit)
+    monkeypatch.setattr(parameters, "MEMORY_LIMIT", tmp_path / "memory.max")
+    most = memory // 8 // BYTES
+    assert fits_in_memory(most, 512)
+    assert not fits_in_memory(most + 1, 512)

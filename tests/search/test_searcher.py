@@ -1,3 +1,4 @@
+import json
 import threading
 from itertools import pairwise
 
@@ -8,39 +9,24 @@ from tolerances import SUM_OF_SQUARES
 from knnmt.corpus import Pair
 from knnmt.datastore import Entries, ModelRecord, Store, StoreWriter
 from knnmt.errors import StoreError
-from knnmt.search import IndexConfig, Searcher, build_index, describe_index, holding, searcher
+from knnmt.search import IndexConfig, Searcher, build_index, describe_index, parameters, searcher
 
 
 def random_queries(rows, dim, seed=0):
     return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
 
 
-def agree(store, toolbox, found, queries, k, leave_out=None):
-    ids = found.ids
-    assert ids.shape == (len(queries), k)
-    toolbox.assert_nearest(store, queries, ids, leave_out)
-    np.testing.assert_allclose(found.distances, toolbox.naive(store, queries, k, leave_out)[1], rtol=SUM_OF_SQUARES)
-    assert (found.values == np.where(ids < 0, 0, store.entries.values(ids))).all()
-    assert (found.log_confidence == store.entries.log_confidence(ids)).all()
-    assert [array.dtype for array in (found.ids, found.distances, found.values, found.log_confidence)] == [
-        np.int64,
-        np.float32,
-        np.int32,
-        np.float32,
-    ]
-
-
 @pytest.mark.parametrize("rows", [1, 3, 30])
 @pytest.mark.parametrize("k", [1, 8])
 def test_without_index_it_is_exact_over_several_segments(small_store, toolbox, rows, k):
     queries = random_queries(rows, 16)
-    agree(small_store, toolbox, Searcher(small_store).search(queries, k), queries, k)
+    toolbox.assert_found(small_store, Searcher(small_store).search(queries, k), queries, k)
 
 
-def test_fewer_pairs_than_k(small_store, toolbox):
+def test_fewer_entries_than_k(small_store, toolbox):
     queries = random_queries(2, 16)
     found = Searcher(small_store).search(queries, 310)
-    agree(small_store, toolbox, found, queries, 310)
+    toolbox.assert_found(small_store, found, queries, 310)
     assert (found.ids[:, 299] >= 0).all()
     assert (found.ids[:, 300:] == -1).all()
     assert np.isposinf(found.distances[:, 300:]).all()
@@ -69,11 +55,11 @@ def test_queries_of_another_size_are_a_mistake(small_store):
 
 @pytest.mark.parametrize(("share", "held"), [(1 / 8, True), (0.0, False)])
 def test_the_index_is_held_in_memory_where_it_fits(large_store, monkeypatch, share, held):
-    monkeypatch.setattr(holding, "HELD_SHARE", share)
-    assert Searcher(large_store).engines[0].in_memory == held
+    monkeypatch.setattr(parameters, "HELD_SHARE", share)
+    assert Searcher(large_store).indexes[0].in_memory == held
     assert Searcher(large_store).description.endswith(",in-memory") == held
     for asked in (True, False):
-        assert Searcher(large_store, asked).engines[0].in_memory == asked
+        assert Searcher(large_store, asked).indexes[0].in_memory == asked
 
 
 def test_index_finds_nearly_all_and_rescores_exactly(large_store, toolbox):
@@ -90,12 +76,12 @@ def test_index_finds_nearly_all_and_rescores_exactly(large_store, toolbox):
 
 @pytest.fixture
 def exhaustive(large_store, toolbox):
-    """An index that looks at everything it covers, and 500 pairs beside it."""
+    """An index that looks at everything it covers, and 500 entries beside it."""
     tail = toolbox.make_segment(12, toolbox.clustered(np.random.default_rng(0), 500, 32))
     store = toolbox.MemoryStore([*large_store.segments, tail], large_store.index_directory)
     found = Searcher(store)
-    found.engines[0].probes = found.engines[0].index.nlist
-    found.engines[0].rescore = 200
+    found.indexes[0].probes = found.indexes[0].faiss_index.nlist
+    found.indexes[0].rescore = 200
     return found
 
 
@@ -104,14 +90,14 @@ def test_index_and_tail_are_merged(exhaustive, toolbox):
         [exhaustive.store.segments[2].keys[:5], exhaustive.store.segments[0].keys[:5]]
     ) + 0.1 * random_queries(10, 32)
     found = exhaustive.search(queries, 12)
-    agree(exhaustive.store, toolbox, found, queries, 12)
+    toolbox.assert_found(exhaustive.store, found, queries, 12)
     sources = set((found.ids >> 32).ravel().tolist())
     assert 12 in sources
     assert len(sources) > 1
 
 
 def test_exclusion_row_by_row(exhaustive, toolbox):
-    """Each row leaves out another third of the pairs, and one row everything near."""
+    """Each row leaves out another third of the entries, and one row everything near."""
     queries = random_queries(4, 32)
     near = set(toolbox.naive(exhaustive.store, queries[3:], 900)[0].ravel().tolist())
 
@@ -121,13 +107,12 @@ def test_exclusion_row_by_row(exhaustive, toolbox):
         return mask
 
     found = exhaustive.search(queries, 8, exclude)
-    agree(
+    toolbox.assert_found(
         exhaustive.store,
-        toolbox,
         found,
         queries,
         8,
-        lambda row, pair: pair in near if row == 3 else pair % 3 == row,
+        lambda row, entry: entry in near if row == 3 else entry % 3 == row,
     )
 
 
@@ -152,18 +137,18 @@ def test_exclusion_looks_farther_until_there_are_enough(large_store, toolbox):
 @pytest.mark.parametrize("k", [1, 8])
 def test_a_tail_does_not_stand_in_for_what_the_index_has(small_store, toolbox, tmp_path, k):
     """All that the index proposes at first is left out; the tail has enough, but farther away."""
-    build_index(small_store.segments, tmp_path / "index", "flat")
+    build_index(small_store.entries, tmp_path / "index", "flat")
     tail = toolbox.make_segment(12, np.full((20, 16), 50, dtype=np.float16))
     store = toolbox.MemoryStore([*small_store.segments, tail], tmp_path / "index")
     queries = small_store.column("keys")[:3].astype(np.float32)
     near = toolbox.naive(store, queries, 60)[0]
     found = Searcher(store).search(queries, k, lambda ids, rows: (ids[:, :, None] == near[rows][:, None]).any(2))
-    agree(store, toolbox, found, queries, k, lambda row, pair: pair in near[row])
+    toolbox.assert_found(store, found, queries, k, lambda row, entry: entry in near[row])
 
 
 def test_rows_that_have_enough_are_not_asked_again(exhaustive, toolbox, monkeypatch):
     """`exclude` knows which queries it is asked for, and exact search is for those that still lack neighbours."""
-    exhaustive.engines[0].rescore = 20  # however far it looks, half of the pairs are no candidates
+    exhaustive.indexes[0].rescore = 20  # however far it looks, half of the entries are no candidates
     queries = random_queries(5, 32)
     allowed = np.random.default_rng(2).choice(exhaustive.store.column("ids"), 8, replace=False)
     asked, exact = [], []
@@ -173,15 +158,15 @@ def test_rows_that_have_enough_are_not_asked_again(exhaustive, toolbox, monkeypa
         asked.append(rows.tolist())
         return (rows[:, None] % 2 == 1) & ~np.isin(ids, allowed)
 
-    def nearest_allowed(pairs, of, rows, k, exclude):
+    def nearest_allowed(entries, of, rows, k, exclude):
         exact.append(rows.tolist())
         assert (of == queries[rows]).all()
-        return real(pairs, of, rows, k, exclude)
+        return real(entries, of, rows, k, exclude)
 
     real = searcher.nearest_allowed
     monkeypatch.setattr(searcher, "nearest_allowed", nearest_allowed)
     found = exhaustive.search(queries, 8, exclude)
-    agree(exhaustive.store, toolbox, found, queries, 8, lambda row, pair: row % 2 == 1 and pair not in allowed)
+    toolbox.assert_found(exhaustive.store, found, queries, 8, lambda row, entry: row % 2 == 1 and entry not in allowed)
     assert asked[:2] == [[0, 1, 2, 3, 4]] * 2, "what the index proposes, and the tail"
     assert {tuple(rows) for rows in asked[2:]} == {(1, 3)}
     assert exact == [[1, 3]]
@@ -192,14 +177,14 @@ def test_exclusion_of_nearly_everything_ends_with_what_is_left(large_store, tool
     queries = random_queries(2, 32)
     allowed = np.random.default_rng(3).choice(large_store.column("ids"), left, replace=False)
     found = Searcher(large_store).search(queries, 8, lambda ids, rows: ~np.isin(ids, allowed))
-    agree(large_store, toolbox, found, queries, 8, lambda row, pair: pair not in allowed)
+    toolbox.assert_found(large_store, found, queries, 8, lambda row, entry: entry not in allowed)
 
 
 def test_candidates_of_too_few_lists_are_made_up_for(large_store):
-    """One probed list holds fewer pairs than are asked for; the store has more."""
+    """One probed list holds fewer entries than are asked for; the store has more."""
     searching = Searcher(large_store)
-    searching.engines[0].probes = 1
-    sizes = [searching.engines[0].index.get_list_size(n) for n in range(searching.engines[0].index.nlist)]
+    searching.indexes[0].probes = 1
+    sizes = [searching.indexes[0].faiss_index.get_list_size(n) for n in range(searching.indexes[0].faiss_index.nlist)]
     found = searching.search(random_queries(3, 32), max(sizes) + 1)
     assert (found.ids >= 0).all()
 
@@ -228,16 +213,34 @@ def test_index_of_other_segments_is_refused(large_store, toolbox):
         Searcher(store)
 
 
+def test_index_of_other_content_is_refused(small_store, toolbox, tmp_path):
+    """Segments of the same names and sizes, but in one of them a single number differs."""
+    build_index(small_store.entries, tmp_path / "index", "flat")
+    Searcher(toolbox.MemoryStore(small_store.segments, tmp_path / "index"))
+    small_store.segments[1].keys[3, 2] += 1
+    with pytest.raises(StoreError, match=r"is not of this store's segments; .*knnmt build"):
+        Searcher(toolbox.MemoryStore(small_store.segments, tmp_path / "index"))
+
+
+def test_an_index_with_names_of_segments_only_is_searched(small_store, toolbox, tmp_path):
+    build_index(small_store.entries, tmp_path / "index", "flat")
+    config = json.loads((tmp_path / "index/config.json").read_text())
+    (tmp_path / "index/config.json").write_text(json.dumps(config | {"segments": list(config["segments"])}))
+    queries = random_queries(3, 16)
+    found = Searcher(toolbox.MemoryStore(small_store.segments, tmp_path / "index")).search(queries, 4)
+    toolbox.assert_found(small_store, found, queries, 4)
+
+
 def test_index_of_an_unknown_kind_is_refused(large_store, monkeypatch):
-    monkeypatch.setattr(searcher, "ENGINES", {})
+    monkeypatch.setattr(searcher, "INDEX_KINDS", {})
     with pytest.raises(StoreError, match="newer"):
         Searcher(large_store)
 
 
-def test_ids_that_no_pair_has_are_a_sentence(large_store, monkeypatch):
+def test_ids_that_no_entry_has_are_a_sentence(large_store, monkeypatch):
     searching = Searcher(large_store)
     for wrong in ((5 << 32) + 1, (3 << 32) + 15_000):
-        monkeypatch.setattr(searching, "engines", [Stubborn(wrong)])
+        monkeypatch.setattr(searching, "indexes", [Stubborn(wrong)])
         with pytest.raises(StoreError, match="knnmt build"):
             searching.search(random_queries(2, 32), 1)
 
@@ -245,11 +248,11 @@ def test_ids_that_no_pair_has_are_a_sentence(large_store, monkeypatch):
 class Stubborn:
     in_memory, size = True, 20_000
 
-    def __init__(self, pair):
-        self.pair = pair
+    def __init__(self, entry):
+        self.entry = entry
 
     def candidates(self, queries, k, widen=1):
-        return np.full((len(queries), k), self.pair)
+        return np.full((len(queries), k), self.entry)
 
 
 def test_missing_index_is_refused(large_store, toolbox, tmp_path):
@@ -258,13 +261,13 @@ def test_missing_index_is_refused(large_store, toolbox, tmp_path):
 
 
 def test_descriptions(large_store, small_store):
-    config = IndexConfig.read(large_store.index_directory)
+    config = IndexConfig.of(large_store.index_config)
     assert Searcher(large_store, in_memory=False).description == f"{config.index},probes={config.probes}"
     assert Searcher(small_store).description == "Flat"
     assert describe_index(small_store)["index"] == "Flat"
     described = describe_index(large_store)
     assert (described["engine"], described["recall"]) == ("faiss", config.recall)
-    assert described["exact_pairs"] == 0
+    assert described["exact_entries"] == 0
 
 
 def test_a_store_on_disk(tmp_path, toolbox):
@@ -283,7 +286,7 @@ def test_a_store_on_disk(tmp_path, toolbox):
             plan = writer.plan(staged)
             directory = writer.new_directory("index") if index else None
             if directory is not None:
-                build_index(plan.segments, directory, index)
+                build_index(Entries(plan.segments), directory, index)
             writer.commit(plan, index=directory)
 
     for sentences, index, kind in ((50, None, "Flat"), (600, "ivf", "IVF"), (70, None, "IVF"), (30, "flat", "Flat")):
@@ -295,4 +298,4 @@ def test_a_store_on_disk(tmp_path, toolbox):
         found = searching.search(queries, 2)
         assert (found.distances[:, 0] == 0).all()
         assert (found.values == store.entries.values(found.ids)).all()
-        assert [place.position for place in store.provenance(found.ids[-4:, 0])] == [0, 1, 2, 3]
+        assert [each.position for each in store.provenance(found.ids[-4:, 0])] == [0, 1, 2, 3]

@@ -36,7 +36,7 @@ PARTS = [
 
 @pytest.fixture(autouse=True)
 def several_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "TAIL_PAIRS", 0)
+    monkeypatch.setattr(writer, "TAIL_ENTRIES", 0)
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
 
 
@@ -141,10 +141,10 @@ def test_stored_keys_are_searched_without_their_likes(
     features = collect_stored(TorchEngine(model), Searcher(store), 10_000, Needs(K, TOP), keep_queries=True)
     loops = Loops(store)
     found = check_neighbours(features, loops)
-    assert len(found) == store.sentences, "asked for more than there are: all of them"
-    assert len(features) == store.pairs
+    assert len(found) == store.sentence_count, "asked for more than there are: all of them"
+    assert len(features) == store.entry_count
     copies = set(range(6, 36))
-    assert set(found) | copies == set(range(store.sentences)), "each once, of the copies any"
+    assert set(found) | copies == set(range(store.sentence_count)), "each once, of the copies any"
     assert sum(number in copies for number in found) == len(copies)
     check_columns(features, model)
 
@@ -169,7 +169,7 @@ def test_keys_that_the_output_does_not_know_take_the_texts_through_the_model(
     model = models["ffn_input"]
     store = make(tmp_path / "store", model)
     features = collect_stored(TorchEngine(model), Searcher(store), 10_000, Needs(K, TOP), keep_queries=True)
-    assert len(check_neighbours(features, Loops(store))) == store.sentences
+    assert len(check_neighbours(features, Loops(store))) == store.sentence_count
     assert features.base_nll == pytest.approx(-np.concatenate([s.confidence for s in store.segments]).mean(), abs=NLL)
 
 

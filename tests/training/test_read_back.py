@@ -118,7 +118,7 @@ def test_missing_neighbours_stay_missing(few: World) -> None:
     rows = torch.arange(len(few.features))
     batch = few.batch(rows)
     there = batch.seen.exists
-    assert 0 < few.store.pairs < K
+    assert 0 < few.store.entry_count < K
     distances, log_p = few.read_back(0.3).on_keys(batch, rows)
     assert torch.equal(torch.isfinite(distances), there)
     assert torch.equal(log_p[~there], batch.seen.log_confidence[~there])

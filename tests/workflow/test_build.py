@@ -101,7 +101,7 @@ def test_a_build_gives_what_sentence_by_sentence_gives(
     report = build_with_report(tmp_path / "store", paths, model, engine=engine, precision=precision)
     assert (report.store.model.engine, report.store.model.precision) == (engine, precision.replace("auto", "float32"))
     assert (report.too_long, report.left_out, report.known, report.resumed) == (2, {"empty": 2}, 0, 0)
-    assert report.sentences == report.store.sentences == sum(counts) == 30
+    assert report.sentences == report.store.sentence_count == sum(counts) == 30
     assert len(counts) > 3, "several blocks"
 
     (segment,) = report.store.segments
@@ -125,7 +125,7 @@ def test_a_build_gives_what_sentence_by_sentence_gives(
         for place in report.store.provenance((segment.number << 32) + np.arange(rows.start, rows.stop)):
             assert (place.source, place.target, place.origin, place.line) == (source, target, str(paths[0]), number)
         row += len(tokens)
-    assert row == len(segment) == report.pairs == report.store.pairs
+    assert row == len(segment) == report.entries == report.store.entry_count
     assert verify_files(report.store.path) == []
 
 
@@ -142,7 +142,7 @@ def test_adding_to_a_store(tmp_path: Path, model: TranslationModel, write_corpus
     added = identity(alone)
     assert {row[2] for row in added} == {"more"}
     assert sorted(identity(report.store)) == sorted(before + added)
-    assert report.store.pairs == len(before) + report.pairs
+    assert report.store.entry_count == len(before) + report.entries
 
 
 def test_the_same_corpus_again_adds_nothing(
@@ -154,11 +154,11 @@ def test_the_same_corpus_again_adds_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(Engine, "teacher_forced", lambda *_: pytest.fail("the model is run"))
         again = build_with_report(tmp_path / "store", paths, model, force=True)
-    assert (again.pairs, again.sentences, again.known) == (0, 0, 7)
+    assert (again.entries, again.sentences, again.known) == (0, 0, 7)
     assert again.store.manifest == first.store.manifest
     doubled = build_with_report(tmp_path / "store", paths, model, keep_duplicates=True)
     assert (doubled.sentences, doubled.known) == (7, 7)
-    assert doubled.store.pairs == 2 * first.store.pairs
+    assert doubled.store.entry_count == 2 * first.store.entry_count
 
 
 @pytest.mark.to_the_bit
@@ -198,7 +198,7 @@ def test_a_killed_build_is_taken_up(
     # checksums of keys and all: blocks are the same, so the model has the same batches
     assert report.store.manifest.segments == whole.store.manifest.segments
     assert report.resumed > 0
-    figures = [(r.pairs, r.sentences, r.too_long, r.left_out, r.known) for r in (whole, report)]
+    figures = [(r.entries, r.sentences, r.too_long, r.left_out, r.known) for r in (whole, report)]
     assert figures[0] == figures[1]
     assert report.too_long == 2
     assert report.known == (3 if adding else 0)
@@ -268,7 +268,7 @@ def test_nothing_but_over_long_sentences(
         build(tmp_path / "new", paths, model)
     assert not (tmp_path / "new").exists()
     report = build_with_report(store.path, paths, model)
-    assert (report.too_long, report.pairs, report.sentences) == (5, 0, 0)
+    assert (report.too_long, report.entries, report.sentences) == (5, 0, 0)
     assert report.store.manifest == store.manifest
 
 
@@ -322,10 +322,10 @@ def test_a_lost_index_is_made_anew(
         before = build(path, write_corpus(SENTENCES[:-3]), model, index="ivf")
         assert before.index_directory is not None
         damage(before.index_directory)
-        with pytest.raises(StoreError, match="on the store without a corpus, which rebuilds the index"):
-            Searcher(before)
+        with pytest.raises(StoreError, match="rebuild the index with `knnmt build` on the store, without a corpus"):
+            Searcher(Store.open(path))
         after = build(path, corpus, model)
-        assert after.pairs == before.pairs if not corpus else after.pairs > before.pairs
+        assert after.entry_count == before.entry_count if not corpus else after.entry_count > before.entry_count
         assert after.covered_segments() == {segment.name for segment in after.segments}
         assert Searcher(after).search(np.zeros((1, model.dim), np.float32), 4).ids.min() >= 0
 
@@ -397,7 +397,7 @@ def test_a_catalogue_is_parsed_once(model: TranslationModel, tmp_path: Path, mon
     report = build_with_report(tmp_path / "store", tmp_path / "po", model)
     assert len(parsed) == 2
     assert report.resumed > 0
-    assert report.store.sentences == len(SENTENCES)
+    assert report.store.sentence_count == len(SENTENCES)
 
 
 def test_the_library_is_silent(

@@ -105,9 +105,9 @@ def test_dev_sentences_that_are_in_the_store_are_counted(
 
 def test_a_store_smaller_than_the_usual_k(tmp_path: Path, model: TranslationModel, dev: list[Path]) -> None:
     store = make_store(tmp_path / "tiny", model, SENTENCES[22:23])
-    assert store.pairs < max(KS)
+    assert store.entry_count < max(KS)
     report = fit(store, dev, "vanilla", model=model, decode_best=0)
-    assert {point["k"] for point in report.fitted.findings["grid"]} == {k for k in KS if k <= store.pairs}
+    assert {point["k"] for point in report.fitted.findings["grid"]} == {k for k in KS if k <= store.entry_count}
 
 
 @pytest.mark.parametrize(

@@ -304,8 +304,8 @@ def test_the_memory_trains_itself(
 
 def test_all_sentences_where_more_are_asked_for(store: Store, model: TranslationModel) -> None:
     report = fit(store, model=model, **ONE)
-    assert report.combiner.record["sentences"] == store.sentences
-    assert report.combiner.record["dev_tokens"] == store.pairs
+    assert report.combiner.record["sentences"] == store.sentence_count
+    assert report.combiner.record["dev_tokens"] == store.entry_count
 
 
 def test_the_memory_trains_itself_on_states_before_the_feed_forward(

@@ -19,11 +19,11 @@ def test_the_form_that_programs_rely_on(
         fit(store.path, dev, "vanilla", model=model, decode_best=0, k=k, name=name)
     value = json.loads(json.dumps(info(store.path), allow_nan=False))
     assert value == json.loads(json.dumps(info(Store.open(store.path))))
-    assert value["pairs"] == store.pairs
-    assert value["sentences"] == store.sentences == len(SENTENCES[10:])
+    assert value["entries"] == value["pairs"] == store.entry_count
+    assert value["sentences"] == store.sentence_count == len(SENTENCES[10:])
     assert value["dim"] == store.dim
     assert value["model"]["fingerprint"] == store.model.fingerprint
-    assert value["bytes"]["keys"] >= store.pairs * store.dim * 2
+    assert value["bytes"]["keys"] >= store.entry_count * store.dim * 2
     files = [path for path in store.path.rglob("*") if path.is_file() and path.name not in ("manifest.json", "lock")]
     assert sum(value["bytes"].values()) == sum(path.stat().st_size for path in files)
     assert value["search"]["engine"] == "faiss"

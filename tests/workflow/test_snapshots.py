@@ -63,7 +63,7 @@ def test_an_evaluation(
     monkeypatch.setattr(Translator, "__init__", meddled)
     found = evaluate(store.path, dev, ["base", "robust"], settings=SHORT, model=model)
     assert met
-    assert Store.open(store.path).pairs > before.pairs
+    assert Store.open(store.path).entry_count > before.entry_count
     assert found.runs["robust"].signature == expected.runs["robust"].signature
     assert found.runs["robust"].translations == expected.runs["robust"].translations
 

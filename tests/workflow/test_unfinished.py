@@ -39,7 +39,7 @@ def test_an_unfinished_build_stays_when_another_corpus_is_added(
     assert info(path)["unfinished"] == [listed]
     report = build_with_report(path, unfinished, model)
     assert report.resumed > 0
-    assert report.store.sentences == 18
+    assert report.store.sentence_count == 18
     assert info(path)["unfinished"] == []
 
 
@@ -52,7 +52,7 @@ def test_an_unfinished_build_whose_pairs_came_otherwise_meanwhile(
     build(path, write_corpus(SENTENCES[10:14], "other"), model)
     report = build_with_report(path, unfinished, model)
     assert (report.resumed, report.known, report.sentences) == (0, 4, 6)
-    assert report.store.sentences == 14
+    assert report.store.sentence_count == 14
 
 
 def test_an_unfinished_build_is_dropped_when_asked(

@@ -67,7 +67,8 @@ def build(
         force=force,
     )
     added = {
-        "pairs": report.pairs,
+        "entries": report.entries,
+        "pairs": report.entries,  # the earlier name
         "sentences": report.sentences,
         "resumed": report.resumed,
         "too_long": report.too_long,
@@ -80,10 +81,11 @@ def build(
         return
     search = info(report.store)["search"]
     done = f"an index: {search['index']}" if not drop_unfinished else "nothing; unfinished builds were removed"
-    rows = [("added", f"{report.pairs:,} pairs of {report.sentences:,} sentences" if corpus else done)]
-    rows.append(("store", f"{report.store.pairs:,} pairs, {size(sum(report.store.sizes().values()))} in {store}"))
+    rows = [("added", f"{report.entries:,} entries of {report.sentences:,} sentence pairs" if corpus else done)]
+    bytes_on_disk = sum(report.store.sizes().values())
+    rows.append(("store", f"{report.store.entry_count:,} entries, {size(bytes_on_disk)} in {store}"))
     if report.resumed:
-        rows.append(("taken up", f"{report.resumed:,} pairs of an unfinished build"))
+        rows.append(("resumed", f"{report.resumed:,} entries of an unfinished build"))
     facts(rows)
     repeated = "are now there again" if keep_duplicates else "were left out"
     for count, what in (

@@ -80,7 +80,7 @@ def _text(counts: dict[str, int]) -> None:
 def _store(store: dict[str, Any]) -> None:
     facts(
         [
-            ("pairs", f"{store['pairs']:,} decoder states, each with the token that follows it"),
+            ("entries", f"{store['entries']:,} decoder states, each with the token that follows it"),
             ("size", size(sum(store["bytes"].values()))),
             ("search", f"{store['search']['engine']} {store['search']['index']}"),
         ]

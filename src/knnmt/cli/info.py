@@ -8,7 +8,7 @@ from knnmt.shell import command
 
 
 def info(store: options.Store, as_json: options.Json = False) -> None:
-    """What a store holds: pairs, sizes, model, index with its measured recall, combiners, the default method.
+    """What a store holds: entries, sizes, model, index with its measured recall, combiners, the default method.
 
     Example: `knnmt info memory`
     """
@@ -22,7 +22,7 @@ def info(store: options.Store, as_json: options.Json = False) -> None:
     languages = f", {model['source_lang']} → {model['target_lang']}" if model["source_lang"] else ""
     recall = "".join(f", recall@{k} {value:.3f}" for k, value in (search["recall"] or {}).items())
     rows = [
-        ("pairs", f"{found['pairs']:,}"),
+        ("entries", f"{found['entries']:,}"),
         ("sentences", f"{found['sentences']:,}"),
         ("model", f"{model['id']}{languages}, {model['key_layer']} layer, {model['precision']}, dim {found['dim']}"),
         ("search", f"{search['engine']} {search['index']}{recall}" if search["engine"] else "the index is lost"),
@@ -37,7 +37,7 @@ def info(store: options.Store, as_json: options.Json = False) -> None:
     for build in found["unfinished"]:
         files = " ".join(map(str, build.get("corpus", [])))
         note(
-            f"warning: {build['sentences']:,} sentences of an unfinished build are ready ({files}); run the same "
+            f"warning: {build['sentences']:,} sentence pairs of an unfinished build are ready ({files}); run the same "
             f"command again to finish it, or remove it with {command('build', store, '--drop-unfinished')}."
         )
 

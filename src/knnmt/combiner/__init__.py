@@ -1,6 +1,6 @@
 """How much to trust the neighbours: what a combiner sees and answers, and the one place that mixes."""
 
-from knnmt.combiner.base import Combiner, read_config
+from knnmt.combiner.base import Combiner
 from knnmt.combiner.combination import Combination
 from knnmt.combiner.inputs import first_of_its_value
 from knnmt.combiner.mixture import log_p_knn, log_shares_of_both, mix_logits, mixture_log_p
@@ -22,5 +22,4 @@ __all__ = [
     "mixture_log_p",
     "no_combiner",
     "observe",
-    "read_config",
 ]

@@ -8,10 +8,8 @@ from typing import Any, ClassVar, Self
 from knnmt.combiner.combination import Combination
 from knnmt.combiner.needs import Needs
 from knnmt.combiner.observation import Observation
+from knnmt.datastore.config_file import CONFIG
 from knnmt.errors import MethodError
-from knnmt.out_of_memory import memory_errors
-
-CONFIG = "config.json"
 
 
 class Combiner(ABC):
@@ -62,22 +60,10 @@ class Combiner(ABC):
 
     @classmethod
     def load(cls, directory: Path, config: dict[str, Any]) -> Self:
-        """Read what `save` wrote; `config` is the directory's config.json."""
+        """Read what `save` wrote; `config` is what config.json says."""
         combiner = cls.from_options(config["options"])
         combiner.record = config["record"]
         return combiner
-
-
-@memory_errors("load the combiner")
-def read_config(directory: Path) -> dict[str, Any]:
-    """The config.json of a saved combiner."""
-    try:
-        config: dict[str, Any] = json.loads((directory / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise damaged(directory, error) from error
-    if not isinstance(config, dict) or not isinstance(config.get("method"), str):
-        raise damaged(directory)
-    return config
 
 
 def damaged(directory: Path, error: Exception | None = None) -> MethodError:

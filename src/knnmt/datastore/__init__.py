@@ -1,8 +1,11 @@
-"""What is on disk: immutable segments of pairs and one manifest. Knows no model and no index."""
+"""What is on disk: immutable segments of entries and one manifest. Knows no model and no search."""
 
-from knnmt.datastore.entries import Entries, Ids
+from knnmt.datastore.config_file import ConfigFile
+from knnmt.datastore.entries import Entries
 from knnmt.datastore.files import storage_errors
-from knnmt.datastore.model_record import ModelRecord, at_its_place, check_same_model
+from knnmt.datastore.ids import Ids
+from knnmt.datastore.index_record import IndexRecord
+from knnmt.datastore.model_record import ModelRecord, check_same_model, relocated
 from knnmt.datastore.segment import Segment
 from knnmt.datastore.staging import StagedSegment
 from knnmt.datastore.store import Provenance, Store
@@ -11,8 +14,10 @@ from knnmt.datastore.verify import verify_files
 from knnmt.datastore.writer import Plan, StoreWriter
 
 __all__ = [
+    "ConfigFile",
     "Entries",
     "Ids",
+    "IndexRecord",
     "ModelRecord",
     "Plan",
     "Provenance",
@@ -21,8 +26,8 @@ __all__ = [
     "Store",
     "StoreWriter",
     "StoredSentences",
-    "at_its_place",
     "check_same_model",
+    "relocated",
     "storage_errors",
     "verify_files",
 ]

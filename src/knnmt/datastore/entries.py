@@ -1,19 +1,15 @@
 """The entries of a store: its rows, addressed by id, in however many segments they lie."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from knnmt.datastore.ids import Ids, first_id, join_ids, split_ids
 from knnmt.datastore.segment import Segment
-
-ROW_BITS = 32  # an entry's id is segment number << ROW_BITS | row; −1 stands for none
-_ROW_MASK = (1 << ROW_BITS) - 1
-
-Ids = npt.NDArray[np.int64]
 
 
 class Entries:
@@ -29,7 +25,7 @@ class Entries:
 
     def __init__(self, segments: Sequence[Segment], mask: Mapping[str, npt.NDArray[np.bool_]] | None = None) -> None:
         self.segments = tuple(segments)
-        self.mask = dict(mask or {})
+        self.mask = {name: rows for name, rows in (mask or {}).items() if not rows.all()}
         self._rows = [np.flatnonzero(self.mask[each.name]) if each.name in self.mask else None for each in segments]
         counts = [len(each) if rows is None else len(rows) for each, rows in zip(segments, self._rows, strict=True)]
         self._starts = np.cumsum([0, *counts])
@@ -38,9 +34,24 @@ class Entries:
     def __len__(self) -> int:
         return int(self._starts[-1])
 
+    def of_segments(self, names: Collection[str]) -> "Entries":
+        """Those of some of the segments."""
+        return Entries([segment for segment in self.segments if segment.name in names], self.mask)
+
     @property
     def dim(self) -> int:
         return int(self.segments[0].keys.shape[1])
+
+    @cached_property
+    def checksums(self) -> dict[str, str]:
+        """By segment name, of the segment's content and, where some are left out, of which rows count."""
+        return {segment.name: self._checksum(segment) for segment in self.segments}
+
+    def _checksum(self, segment: Segment) -> str:
+        if segment.name not in self.mask:
+            return segment.record.checksum
+        masked = segment.record.checksum.encode() + np.packbits(self.mask[segment.name]).tobytes()
+        return hashlib.blake2b(masked, digest_size=16).hexdigest()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -53,15 +64,14 @@ class Entries:
                 digest.update(b"mask " + np.packbits(self.mask[segment.name]).tobytes())
         return digest.hexdigest()
 
-    def ids(self, places: Ids) -> Ids:
-        """Ids [n] of the entries at places [n], 0 … len − 1."""
-        of = np.searchsorted(self._starts, places, side="right") - 1
-        rows = places - self._starts[of]
+    def ids(self, positions: Ids) -> Ids:
+        """Ids [n] of the entries at positions [n] among those that count, 0 … len − 1."""
+        of = np.searchsorted(self._starts, positions, side="right") - 1
+        rows = positions - self._starts[of]
         for number, kept in enumerate(self._rows):
             if kept is not None:
                 rows[of == number] = kept[rows[of == number]]
-        ids: Ids = (self._numbers[of] << ROW_BITS) | rows
-        return ids
+        return join_ids(self._numbers[of], rows)
 
     def blocks(self, size: int) -> Iterator[tuple[Ids, npt.NDArray[np.float16]]]:
         """All entries that count, in order: ids [at most size] and keys fp16 [at most size, dim]."""
@@ -69,7 +79,7 @@ class Entries:
             for start in range(0, len(segment) if kept is None else len(kept), size):
                 rows = np.arange(start, min(start + size, len(segment))) if kept is None else kept[start : start + size]
                 keys = segment.keys[start : start + size] if kept is None else segment.keys[rows]
-                yield (segment.number << ROW_BITS) + rows, keys
+                yield first_id(segment.number) + rows, keys
 
     def keys(self, ids: Ids) -> npt.NDArray[np.float16]:
         """fp16 [..., dim] for ids [...]; zeros where the id is −1."""
@@ -84,10 +94,14 @@ class Entries:
         return self._gather([segment.confidence for segment in self.segments], ids, 0)
 
     def sentence(self, ids: Ids) -> Ids:
-        """The sentence of each entry, as segment number << 32 | row of the sentence table; −1 where the id is −1."""
+        """The sentence of each entry: an id made of the segment's number and the row of its sentence table.
+
+        −1 where the id is −1.
+        """
         ids = np.asarray(ids, dtype=np.int64)
         rows = self._gather([segment.sentence for segment in self.segments], ids, 0).astype(np.int64)
-        return np.where(ids < 0, -1, (ids & ~_ROW_MASK) | rows)
+        numbers, _ = split_ids(ids)
+        return np.where(ids < 0, -1, join_ids(numbers, rows))
 
     def position(self, ids: Ids) -> npt.NDArray[np.uint16]:
         """Where in its target sentence each entry stands, from 0; 0 where the id is −1."""
@@ -108,12 +122,12 @@ class Entries:
         return lengths
 
     def _by_segment(self, ids: Ids) -> Iterator[tuple[Segment, npt.NDArray[np.bool_], Ids]]:
-        """Each segment with the places in `ids` of its entries, and their rows."""
-        numbers = ids >> ROW_BITS
+        """Each segment with a mask of `ids` that is True at its entries, and their rows."""
+        numbers, all_rows = split_ids(ids)
         found = np.count_nonzero(ids < 0)
         for segment in self.segments:
             here = numbers == segment.number
-            rows = ids[here] & _ROW_MASK
+            rows = all_rows[here]
             found += len(rows)
             yield segment, here, rows
         if found != ids.size:
@@ -122,7 +136,7 @@ class Entries:
     def _gather(self, columns: Sequence[npt.NDArray[Any]], ids: Ids, missing: int) -> npt.NDArray[Any]:
         ids = np.asarray(ids, dtype=np.int64)
         if len(columns) == 1:
-            rows = ids - (self.segments[0].number << ROW_BITS)
+            rows = ids - first_id(self.segments[0].number)
             absent = rows < 0  # ids of later segments lie beyond the last row, where np.take raises
             if not absent.any():
                 return np.take(columns[0], rows, axis=0)

@@ -1,4 +1,4 @@
-"""Writing that survives a kill at any moment, and failures of the disk told in one sentence."""
+"""Writing that survives a kill at any moment, and failures of the disk reported in one sentence."""
 
 import errno
 import hashlib
@@ -112,7 +112,7 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def entries(path: Path) -> list[Path]:
+def listing(path: Path) -> list[Path]:
     """What a directory holds, in name order; nothing if there is no such directory."""
     return sorted(path.iterdir()) if path.is_dir() else []
 

@@ -1,19 +1,21 @@
 """manifest.json: the one file that says what belongs to a store, and the only one ever replaced."""
 
+import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from knnmt.datastore.file_record import FileRecord
-from knnmt.datastore.files import entries, why_unreadable, write_json
+from knnmt.datastore.files import listing, why_unreadable, write_json
 from knnmt.datastore.model_record import ModelRecord
 from knnmt.errors import StoreError
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST = "manifest.json"
-SEGMENTS, INDEX, COMBINERS, STAGING = "segments", "index", "combiners", "staging"
+SEGMENTS, INDEX, COMBINERS, VIEWS, STAGING = "segments", "index", "combiners", "views", "staging"
+MAIN = "main"  # the index that searches the whole store
 
 _NUMBER = r"\d{6,}"
 _NAME = r"[\w-][\w.-]*"
@@ -24,22 +26,32 @@ class SegmentRecord:
     """What the manifest says of a segment: counts, and a `FileRecord` for each file name."""
 
     name: str
-    pairs: int
+    entries: int
     sentences: int
     files: dict[str, FileRecord]
 
+    @property
+    def checksum(self) -> str:
+        """Of the content: a digest of the files' checksums."""
+        digest = hashlib.blake2b(digest_size=16)
+        for name, file in sorted(self.files.items()):
+            digest.update(f"{name} {file.blake2b}\n".encode())
+        return digest.hexdigest()
+
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "pairs": self.pairs, "sentences": self.sentences, "files": _files_json(self.files)}
+        counts = {"entries": self.entries, "sentences": self.sentences}
+        return {"name": self.name, **counts, "files": _files_json(self.files)}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         name = _matching(_NUMBER, value["name"])
-        return cls(name, int(value["pairs"]), int(value["sentences"]), _files_from_json(value["files"]))
+        entries = value["entries" if "entries" in value else "pairs"]  # pairs: before format 3
+        return cls(name, int(entries), int(value["sentences"]), _files_from_json(value["files"]))
 
 
 @dataclass(frozen=True)
 class DirectoryRecord:
-    """What the manifest says of an index or a combiner: where it is, and a `FileRecord` for each file name.
+    """What the manifest says of an index, a combiner or a mask: where it is, and a `FileRecord` for each file name.
 
     Format 1 had no checksums of these: `files` is empty then.
     """
@@ -57,6 +69,24 @@ class DirectoryRecord:
         return cls(_matching(pattern, value["directory"]), _files_from_json(value["files"]))
 
 
+@dataclass(frozen=True)
+class ViewRecord:
+    """What the manifest says of a view: its mask, a file per segment, and the name of its index; None: it has none."""
+
+    mask: DirectoryRecord
+    index: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"mask": self.mask.to_json(), "index": self.index}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        mask = DirectoryRecord.from_json(value["mask"], rf"{VIEWS}/{_NAME}\.{_NUMBER}")
+        for name in mask.files:
+            _matching(rf"{_NUMBER}\.npy", name)
+        return cls(mask, value["index"])
+
+
 def _files_json(files: dict[str, FileRecord]) -> dict[str, Any]:
     return {name: file.to_json() for name, file in files.items()}
 
@@ -69,21 +99,28 @@ def _files_from_json(value: dict[str, Any]) -> dict[str, FileRecord]:
 class Manifest:
     """The content of manifest.json; directories are relative to the store.
 
-    `default` is the combiner that was chosen by hand, or the base model's name; None: the best fitted one.
-    `next_segment` is the number of the segment that comes next: it never goes back, so that no id ever means another
-    entry.
+    `indexes` has the one over the whole store under the name `MAIN`, and those of views. `default` is the combiner
+    that was chosen by hand, or the base model's name; None: the best fitted one. `next_segment` is the number of the
+    segment that comes next: it never goes back, so that no id ever means another entry.
     """
 
     model: ModelRecord
-    segments: tuple[SegmentRecord, ...]
-    index: DirectoryRecord | None
-    combiners: dict[str, DirectoryRecord]
+    segments: tuple[SegmentRecord, ...] = ()
+    indexes: dict[str, DirectoryRecord] = field(default_factory=dict)
+    views: dict[str, ViewRecord] = field(default_factory=dict)
+    combiners: dict[str, DirectoryRecord] = field(default_factory=dict)
     default: str | None = None
     next_segment: int = 1
 
+    def view(self, name: str) -> ViewRecord:
+        """Raises `StoreError` where there is no view of that name."""
+        if name not in self.views:
+            raise StoreError(f"there is no view {name} of the store; it has {', '.join(sorted(self.views)) or 'none'}")
+        return self.views[name]
+
     def derived(self) -> list[DirectoryRecord]:
-        """The index and the combiners, which readers open when they need them."""
-        return [*([] if self.index is None else [self.index]), *self.combiners.values()]
+        """Indexes, masks and combiners: whatever was made for the segments and can be made again."""
+        return [*self.indexes.values(), *(view.mask for view in self.views.values()), *self.combiners.values()]
 
     def named(self) -> set[str]:
         """Every directory that belongs to the store."""
@@ -96,26 +133,38 @@ class Manifest:
             "model": self.model.to_json(),
             "segments": [segment.to_json() for segment in self.segments],
             "next_segment": self.next_segment,
-            "index": None if self.index is None else self.index.to_json(),
+            "indexes": {name: record.to_json() for name, record in self.indexes.items()},
+            "views": {name: record.to_json() for name, record in self.views.items()},
             "combiners": {name: record.to_json() for name, record in self.combiners.items()},
             "default": self.default,
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        index, default = value["index"], value.get("default")
+        if value["format"] < 3:  # one index and no views; before format 2 neither a choice nor a counter
+            indexes = {} if value["index"] is None else {MAIN: value["index"]}
+            value = {"default": None, "next_segment": 1, **value, "indexes": indexes, "views": {}}
+        default = value["default"]
         segments = tuple(SegmentRecord.from_json(segment) for segment in value["segments"])
         highest = max((int(segment.name) for segment in segments), default=0)
+        indexes = {
+            _matching(_NAME, name): DirectoryRecord.from_json(record, f"{INDEX}/{_NUMBER}")
+            for name, record in value["indexes"].items()
+        }
+        views = {_matching(_NAME, name): ViewRecord.from_json(record) for name, record in value["views"].items()}
+        if not {view.index for view in views.values()} <= {None, *indexes}:
+            raise ValueError("a view has an index that is not there")
         return cls(
             model=ModelRecord.from_json(value["model"]),
             segments=segments,
-            index=None if index is None else DirectoryRecord.from_json(index, f"{INDEX}/{_NUMBER}"),
+            indexes=indexes,
+            views=views,
             combiners={
                 _matching(_NAME, name): DirectoryRecord.from_json(record, rf"{COMBINERS}/{_NAME}\.{_NUMBER}")
                 for name, record in value["combiners"].items()
             },
             default=None if default is None else _matching(_NAME, default),
-            next_segment=max(int(value.get("next_segment", 1)), highest + 1),  # format 1 had no counter
+            next_segment=max(int(value["next_segment"]), highest + 1),
         )
 
 
@@ -128,8 +177,19 @@ def _matching(pattern: str, text: str) -> str:
 
 def check_combiner_name(name: str) -> None:
     """A combiner's name becomes part of a directory's name."""
+    _check_name(name, "combiner")
+
+
+def check_view_name(name: str) -> None:
+    """A view's name becomes part of a directory's name, and the name of its index."""
+    _check_name(name, "view")
+    if name == MAIN:
+        raise StoreError(f"{MAIN!r} names the index of the whole store and cannot name a view; choose another name")
+
+
+def _check_name(name: str, what: str) -> None:
     if re.fullmatch(_NAME, name) is None:
-        raise StoreError(f"{name!r} cannot name a combiner; use letters, digits, '-', '_' and '.' only")
+        raise StoreError(f"{name!r} cannot name a {what}; use letters, digits, '-', '_' and '.' only")
 
 
 def read_manifest(store: Path) -> Manifest:
@@ -154,7 +214,7 @@ def read_manifest(store: Path) -> Manifest:
 
 
 def _why_no_store(store: Path) -> str:
-    if entries(store / STAGING):
+    if listing(store / STAGING):
         return f"{store} holds only an unfinished build; run the same `knnmt build` again to finish it"
     if store.is_dir():
         return f"{store} is not a store, it has no {MANIFEST}; name another directory or make one with `knnmt build`"

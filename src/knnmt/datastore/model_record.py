@@ -45,8 +45,8 @@ class ModelRecord:
         return cls(**{field.name: value[field.name] for field in fields(cls)})
 
 
-def at_its_place(made_with: ModelRecord, given: ModelRecord) -> ModelRecord:
-    """The record of a store, with the given model's place if the model is no longer where the store has it."""
+def relocated(made_with: ModelRecord, given: ModelRecord) -> ModelRecord:
+    """The record of a store, with the path of the given model if the model is no longer where the store has it."""
     lost = Path(made_with.id).is_absolute() and not Path(made_with.id).is_dir()
     return replace(made_with, id=given.id) if lost else made_with
 

@@ -14,7 +14,7 @@ from knnmt.datastore.sentences import SCHEMA, read_table
 from knnmt.errors import StoreError
 from knnmt.out_of_memory import memory_errors
 
-COLUMNS: dict[str, np.dtype[Any]] = {  # one .npy file each, a row a pair; little-endian whatever the machine
+COLUMNS: dict[str, np.dtype[Any]] = {  # one .npy file each, a row per entry; little-endian whatever the machine
     "keys": np.dtype("<f2"),
     "values": np.dtype("<i4"),
     "confidence": np.dtype("<f4"),
@@ -31,19 +31,19 @@ FIX = "restore it from a copy or build the store again"
 
 
 class Segment:
-    """Pairs of hidden state and token, and where they come from.
+    """Entries: a hidden state and the token that follows it, and where they come from.
 
     The rows of one sentence are contiguous and ascend in position; the n-th row of `sentence_table` belongs
     to the rows whose `sentence` is n.
 
     Args:
-        name: its name in the manifest; `number` is the upper half of its pairs' ids.
+        name: its name in the manifest; `number` is the upper half of its entries' ids.
         path: where its files are; in `staging/` as long as it is not committed.
-        keys: fp16 [pairs, dim]
-        values: int32 [pairs], target tokens
-        confidence: float32 [pairs], log p of the token by the model alone
-        sentence: uint32 [pairs], row of `sentence_table`
-        position: uint16 [pairs], of the token in its sentence
+        keys: fp16 [entries, dim]
+        values: int32 [entries], target tokens
+        confidence: float32 [entries], log p of the token by the model alone
+        sentence: uint32 [entries], row of `sentence_table`
+        position: uint16 [entries], of the token in its sentence
         sentence_table: source, target, origin, line, source_hash, target_hash, pair_hash
     """
 
@@ -64,15 +64,15 @@ class Segment:
         if damage is not None:
             raise StoreError(damage)
         for column, dtype in COLUMNS.items():
-            shape = (record.pairs, dim) if column == "keys" else (record.pairs,)
+            shape = (record.entries, dim) if column == "keys" else (record.entries,)
             setattr(self, column, _map(path / f"{column}.npy", dtype, shape))
         self.sentence_table = _open_sentences(path / SENTENCES, record.sentences)
 
     def __len__(self) -> int:
-        return self.record.pairs
+        return self.record.entries
 
     def __repr__(self) -> str:
-        return f"Segment({self.name}, pairs={self.record.pairs}, sentences={self.record.sentences})"
+        return f"Segment({self.name}, entries={self.record.entries}, sentences={self.record.sentences})"
 
 
 @memory_errors("open the store")
@@ -106,9 +106,9 @@ def _damaged(path: Path, error: Exception) -> Exception:
     return StoreError(f"{path} is damaged ({' '.join(str(error).split())}); {FIX}")
 
 
-def measure(path: Path, name: str, pairs: int, sentences: int) -> SegmentRecord:
+def measure(path: Path, name: str, entries: int, sentences: int) -> SegmentRecord:
     """The record of finished files; reads all of them for their checksums."""
-    return SegmentRecord(name, pairs, sentences, measure_files(path, FILES))
+    return SegmentRecord(name, entries, sentences, measure_files(path, FILES))
 
 
 def size_problem(path: Path, record: SegmentRecord) -> str | None:

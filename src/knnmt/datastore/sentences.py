@@ -1,4 +1,4 @@
-"""sentences.arrow: where each pair comes from, one row a sentence, in the Arrow IPC file format."""
+"""sentences.arrow: where each entry comes from, one row per sentence, in the Arrow IPC file format."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from knnmt.corpus import Pair
 from knnmt.datastore import npy
-from knnmt.datastore.files import entries, remove, storage_errors, sync_directory, write_json
+from knnmt.datastore.files import listing, remove, storage_errors, sync_directory, write_json
 from knnmt.datastore.manifest import SegmentRecord
 from knnmt.datastore.segment import COLUMNS, SENTENCES, Segment, finite_half, measure, problems, size_problem
 from knnmt.datastore.sentences import block_of, read_table, write_block, write_sentences
@@ -22,7 +22,7 @@ JOURNAL = "journal.json"
 SEGMENT = "segment"  # the directory that becomes segments/NAME
 _BLOCKS = "blocks"
 _FORMAT = 1
-_MAX_ROWS = 4_000_000_000  # the lower half of a pair's id can tell 2**32 apart, and a tail may be added
+_MAX_ROWS = 4_000_000_000  # the row in an entry's id can tell 2**32 apart, and a tail may be added
 _MAX_LENGTH = 1 << 16  # what position.npy can count
 
 
@@ -66,14 +66,14 @@ class Journal:
 
 def discard(directory: Path) -> None:
     """Remove a staged segment, the journal last: as long as it is there it tells what was committed."""
-    for entry in entries(directory):
-        if entry.name != JOURNAL:
-            remove(entry)
+    for path in listing(directory):
+        if path.name != JOURNAL:
+            remove(path)
     remove(directory)
 
 
 class StagedSegment:
-    """Takes blocks of pairs one after the other; each is safe on disk when `append` returns.
+    """Takes blocks of entries one after the other; each is safe on disk when `append` returns.
 
     Opened again after a kill it goes on where the last finished block ended: `blocks`, `rows`, `sentences` and
     the caller's `state` are those of that moment.
@@ -184,9 +184,9 @@ class StagedSegment:
         table = None if tail is None else tail.sentence_table
         write_sentences(self._file(SENTENCES), [self._block(number) for number in range(self.blocks)], table)
         sync_directory(self.directory / SEGMENT)
-        pairs = self.rows + (0 if tail is None else tail.record.pairs)
+        entries = self.rows + (0 if tail is None else tail.record.entries)
         sentences = self.sentences + (0 if tail is None else tail.record.sentences)
-        return measure(self.directory / SEGMENT, name, pairs, sentences)
+        return measure(self.directory / SEGMENT, name, entries, sentences)
 
     def _columns(
         self,
@@ -205,7 +205,7 @@ class StagedSegment:
         if (lengths > _MAX_LENGTH).any():
             raise StoreError(f"a sentence has more than {_MAX_LENGTH:,} tokens; split or remove it")
         if self.rows + tokens > _MAX_ROWS:
-            raise StoreError(f"a single build holds at most {_MAX_ROWS:,} pairs; add the corpus in parts")
+            raise StoreError(f"a single build holds at most {_MAX_ROWS:,} entries; add the corpus in parts")
         starts = np.cumsum(lengths) - lengths  # [sentences]
         columns = {
             "keys": _half(keys),

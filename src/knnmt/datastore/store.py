@@ -1,21 +1,22 @@
 """A store opened for reading."""
 
-import json
-import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from knnmt.datastore.entries import ROW_BITS, Entries, Ids
-from knnmt.datastore.files import check_name, entries, reading_errors, size_on_disk
-from knnmt.datastore.lease import Lease
-from knnmt.datastore.manifest import COMBINERS, SEGMENTS, STAGING, Manifest, read_manifest
+from knnmt.datastore.config_file import ConfigFile
+from knnmt.datastore.entries import Entries
+from knnmt.datastore.files import check_name, listing, size_on_disk
+from knnmt.datastore.ids import Ids, split_ids
+from knnmt.datastore.index_record import read_index_record
+from knnmt.datastore.manifest import COMBINERS, INDEX, MAIN, STAGING, VIEWS, read_manifest
 from knnmt.datastore.model_record import ModelRecord
-from knnmt.datastore.segment import SENTENCES, Segment, sampled_problem
+from knnmt.datastore.segment import SENTENCES
+from knnmt.datastore.snapshot import Snapshot
 from knnmt.datastore.staging import SEGMENT as STAGED
 from knnmt.datastore.staging import Journal
 from knnmt.errors import StoreError
@@ -23,7 +24,7 @@ from knnmt.errors import StoreError
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a pair comes from; `sentence` tells sentences apart within the store (segment << 32 | row)."""
+    """Where an entry comes from; `sentence` tells sentences apart within the store."""
 
     source: str
     target: str
@@ -34,56 +35,55 @@ class Provenance:
 
 
 class Store:
-    """A snapshot: what the manifest named when the store was opened, index and combiners included.
+    """An immutable snapshot: what the manifest named when the store was opened, with all configs.
 
     Later commits do not change it, and no writer removes what it names as long as it lives. `latest` gives the store
-    as it is now.
+    as it is now, `view` the same snapshot with some of its rows only.
 
     Example:
         store = Store.open("memory")
         store.entries.keys(neighbours.ids)      # fp16 [rows, k, dim]
     """
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
-        self.path = path
-        self.manifest = manifest
-        # Segments are mapped here and now; the index and the combiners are opened when somebody needs them.
-        self._lease = Lease(path / record.directory for record in manifest.derived())
-        weakref.finalize(self, self._lease.release)
-        dim = manifest.model.dim
-        self.segments: tuple[Segment, ...] = tuple(
-            Segment(path / SEGMENTS / record.name, record, dim) for record in manifest.segments
-        )
+    def __init__(self, snapshot: Snapshot, view: str | None = None) -> None:
+        """The store itself, or one of its views, of which only the live rows are entries."""
+        self._snapshot = snapshot
+        self._view = view
+        self.path = snapshot.path
+        self.manifest = snapshot.manifest
+        self.entries = Entries(snapshot.segments) if view is None else snapshot.views[view].entries(snapshot.segments)
+        self.segments = self.entries.segments
         self._by_number = {segment.number: segment for segment in self.segments}
-        for segment in self.segments:
-            if problem := sampled_problem(segment, manifest.model.vocab_size):
-                raise StoreError(problem)
 
     @classmethod
     def open(cls, store: "str | Path | Store") -> "Store":
         """A store by its directory; one that is open stays the snapshot that it is.
 
-        Raises `StoreError` where there is no store, a newer one, or one with missing or damaged files.
+        Raises `StoreError` where there is no store, a newer one, or one with missing or damaged segments. A damaged
+        index, combiner or view does not keep the store from opening: who wants to use it is told.
         """
         if isinstance(store, Store):
             return store
         path = Path(store)
         check_name(path)
-        while True:
-            manifest = read_manifest(path)
-            # A writer may commit, and the next one sweep, between the manifest and what it names: then once more.
-            try:
-                with reading_errors(path):
-                    opened = cls(path, manifest)
-                if opened._lease.complete or read_manifest(path) == manifest:
-                    return opened
-            except StoreError:
-                if read_manifest(path) == manifest:
-                    raise
+        return cls(Snapshot.open(path))
 
     def latest(self) -> "Store":
-        """The store as it is now; this one where nothing was committed since it was opened."""
-        return self if read_manifest(self.path) == self.manifest else Store.open(self.path)
+        """The store, or the same view of it, as it is now; this one where nothing was committed since it was opened."""
+        if read_manifest(self.path) == self.manifest:
+            return self
+        newest = Store.open(self.path)
+        return newest if self._view is None else newest.view(self._view)
+
+    def view(self, name: str) -> "Store":
+        """This snapshot without the rows that the view leaves out, and with the view's index, or none.
+
+        Segments that were added after the view was made are not part of it. Texts of sentences are not left out.
+        """
+        self.manifest.view(name)
+        if problem := self._snapshot.views[name].problem:
+            raise StoreError(problem)
+        return Store(self._snapshot, name)
 
     @property
     def model(self) -> ModelRecord:
@@ -94,54 +94,58 @@ class Store:
         return self.model.dim
 
     @property
-    def pairs(self) -> int:
-        return sum(segment.record.pairs for segment in self.segments)
+    def entry_count(self) -> int:
+        return len(self.entries)
 
     @property
-    def sentences(self) -> int:
+    def sentence_count(self) -> int:
+        """In its segments: a view leaves out entries, not sentences."""
         return sum(segment.record.sentences for segment in self.segments)
 
     @property
+    def index_config(self) -> ConfigFile | None:
+        """Of the index that searches these entries; None where there is none."""
+        name = MAIN if self._view is None else self.manifest.views[self._view].index
+        return None if name is None else self._snapshot.indexes.get(name)
+
+    @property
     def index_directory(self) -> Path | None:
-        return None if self.manifest.index is None else self.path / self.manifest.index.directory
+        return None if self.index_config is None else self.index_config.directory
 
     @property
     def combiners(self) -> dict[str, Path]:
-        return {name: self.path / record.directory for name, record in self.manifest.combiners.items()}
+        return {name: config.directory for name, config in self.combiner_configs.items()}
 
-    @cached_property
-    def entries(self) -> Entries:
-        """All its rows."""
-        return Entries(self.segments)
+    @property
+    def combiner_configs(self) -> Mapping[str, ConfigFile]:
+        return self._snapshot.combiners
 
     @property
     def fingerprint(self) -> str:
-        """Of the content."""
+        """Of the content: of the segments, and of which rows count."""
         return self.entries.fingerprint
 
     def covered_segments(self) -> frozenset[str]:
-        """Names of the segments the index covers; none where the index is missing, so that it is built again."""
-        if self.index_directory is None:
-            return frozenset()
-        try:
-            config = json.loads((self.index_directory / "config.json").read_text(encoding="utf-8"))
-            return frozenset(config["segments"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return frozenset()
+        """Names of the segments the index covers.
+
+        None where the index is missing, damaged or of other segments, so that it is built again.
+        """
+        record = None if self.index_config is None else read_index_record(self.index_config)
+        return frozenset(record.segments) if record is not None and record.is_of(self.entries) else frozenset()
 
     def unfinished(self) -> list[Journal]:
         """Builds that were stopped: their finished blocks wait on disk for the same command."""
-        directories = [directory for directory in entries(self.path / STAGING) if (directory / STAGED).is_dir()]
+        directories = [directory for directory in listing(self.path / STAGING) if (directory / STAGED).is_dir()]
         return [journal for journal in map(Journal.read, directories) if journal is not None]
 
     def provenance(self, ids: Ids) -> list[Provenance]:
         """Where each of the entries comes from; ids [n]. Raises IndexError for an id the store does not have."""
         sentences, positions = self.entries.sentence(ids), self.entries.position(ids)
-        return [self._provenance(*each) for each in zip(sentences.tolist(), positions.tolist(), strict=True)]
+        columns = (sentences, *split_ids(sentences), positions)
+        return [self._provenance(*each) for each in zip(*(column.tolist() for column in columns), strict=True)]
 
-    def _provenance(self, sentence: int, position: int) -> Provenance:
-        table = self._by_number[sentence >> ROW_BITS].sentence_table
-        row = sentence & ((1 << ROW_BITS) - 1)
+    def _provenance(self, sentence: int, number: int, row: int, position: int) -> Provenance:
+        table = self._by_number[number].sentence_table
         source, target, origin, line = (table[name][row].as_py() for name in ("source", "target", "origin", "line"))
         return Provenance(source, target, origin, line, position, sentence)
 
@@ -163,7 +167,9 @@ class Store:
             part: sum(segment.record.files[name].bytes for segment in self.segments for name in files)
             for part, files in names.items()
         }
-        sizes["index"] = 0 if self.index_directory is None else size_on_disk(self.index_directory)
-        sizes[COMBINERS] = sum(size_on_disk(directory) for directory in self.combiners.values())
+        derived = {INDEX: self.manifest.indexes, COMBINERS: self.manifest.combiners}
+        for part, records in derived.items():
+            sizes[part] = sum(size_on_disk(self.path / record.directory) for record in records.values())
+        sizes[VIEWS] = sum(size_on_disk(self.path / record.mask.directory) for record in self.manifest.views.values())
         sizes[STAGING] = size_on_disk(self.path / STAGING)
         return sizes

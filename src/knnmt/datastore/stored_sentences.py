@@ -1,4 +1,4 @@
-"""The sentences of a store, numbered through all its segments: their texts, hashes and pairs."""
+"""The sentences of a store, numbered through all its segments: their texts, hashes and entries."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.corpus import Pair
-from knnmt.datastore.entries import ROW_BITS
+from knnmt.datastore.ids import first_id, split_ids
 from knnmt.datastore.store import Store
 from knnmt.ranges import ranges
 
@@ -14,7 +14,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class StoredSentences:
-    """Looks sentences up by number, 0 … store.sentences − 1, and pairs' sentences by the pairs' ids."""
+    """Looks sentences up by number, 0 … len − 1, and the sentences of entries by the entries' ids."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -25,34 +25,37 @@ class StoredSentences:
         return int(self.starts[-1])
 
     def hashes(self, which: Literal["source", "target", "pair"]) -> npt.NDArray[np.uint64]:
-        """Of the normalised texts, one a sentence."""
+        """Of the normalised texts, one per sentence."""
         columns = [segment.sentence_table[f"{which}_hash"].to_numpy() for segment in self.store.segments]
         return np.concatenate(columns)
 
     def of(self, ids: Numbers) -> Numbers:
         """Each entry's sentence, for ids of any shape; −1 where the id is −1."""
         sentences = self.store.entries.sentence(ids)
-        places = np.searchsorted(self._segment_numbers, sentences >> ROW_BITS)
-        numbers = self.starts[np.minimum(places, len(self._segment_numbers) - 1)] + (sentences & ((1 << ROW_BITS) - 1))
-        return np.where(sentences < 0, -1, numbers)
+        segment_numbers, rows = split_ids(sentences)
+        segments = np.searchsorted(self._segment_numbers, segment_numbers)  # counted from 0
+        return np.where(sentences < 0, -1, self.starts[segments] + rows)
 
     def ids(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
-        """The ids of the sentences' pairs, sentence after sentence, and how many each has  # [pairs], [sentences]"""
-        places = np.searchsorted(self.starts, numbers, side="right") - 1
+        """Ids of the sentences' entries, sentence after sentence, and how many each has  # [entries], [sentences]"""
+        segments = self._segments_of(numbers)
         firsts, lengths = np.empty_like(numbers), np.empty_like(numbers)
-        for place, segment in enumerate(self.store.segments):
-            here = np.flatnonzero(places == place)
-            rows = (numbers[here] - self.starts[place]).astype(segment.sentence.dtype)  # else all of it is copied
+        for index, segment in enumerate(self.store.segments):
+            here = np.flatnonzero(segments == index)
+            rows = (numbers[here] - self.starts[index]).astype(segment.sentence.dtype)  # else all of it is copied
             first = np.searchsorted(segment.sentence, rows)
             lengths[here] = np.searchsorted(segment.sentence, rows, side="right") - first
-            firsts[here] = first + (segment.number << ROW_BITS)
+            firsts[here] = first + first_id(segment.number)
         return ranges(firsts, lengths), lengths
 
     def pairs(self, numbers: Numbers) -> list[Pair]:
         """The sentence pairs themselves."""
-        places = np.searchsorted(self.starts, numbers, side="right") - 1
         found = []
-        for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
-            row = self.store.segments[place].sentence_table.slice(number - int(self.starts[place]), 1).to_pylist()[0]
+        for number, index in zip(numbers.tolist(), self._segments_of(numbers).tolist(), strict=True):
+            row = self.store.segments[index].sentence_table.slice(number - int(self.starts[index]), 1).to_pylist()[0]
             found.append(Pair(row["source"], row["target"], row["origin"], row["line"]))
         return found
+
+    def _segments_of(self, numbers: Numbers) -> Numbers:
+        """Which of the store's segments, counted from 0, each sentence is in."""
+        return np.searchsorted(self.starts, numbers, side="right") - 1

@@ -2,15 +2,16 @@
 
 from pathlib import Path
 
+from knnmt.datastore.config_file import CONFIG, ConfigFile
 from knnmt.datastore.file_record import file_problems
 from knnmt.datastore.files import reading_errors
-from knnmt.datastore.manifest import SEGMENTS, Manifest, SegmentRecord, read_manifest
+from knnmt.datastore.index_record import FIX as REBUILD
+from knnmt.datastore.manifest import MAIN, SEGMENTS, VIEWS, DirectoryRecord, Manifest, SegmentRecord, read_manifest
 from knnmt.datastore.segment import Segment, content_problem, problems
+from knnmt.datastore.snapshot import REFIT
+from knnmt.datastore.view import FIX as REMAKE
 from knnmt.errors import StoreError
 from knnmt.progress import Meter, progress
-
-REBUILD = "rebuild the index with `knnmt build` on the store, without a corpus"
-REFIT = "fit it again with `knnmt fit`, or remove it with `knnmt forget`"
 
 _BLOCK = 65_536  # rows whose content is looked at together
 
@@ -27,11 +28,12 @@ def verify_files(path: str | Path) -> list[str]:
         for record in manifest.segments:
             found += _segment_problems(path / SEGMENTS / record.name, record, manifest)
             _advance(meter, sum(file.bytes for file in record.files.values()))
-        for derived in manifest.derived():
-            fix = REBUILD if derived is manifest.index else REFIT
-            if "config.json" not in derived.files and not (path / derived.directory / "config.json").is_file():
-                found.append(f"{path / derived.directory} has no config.json; {fix}")
-            found += file_problems(path / derived.directory, derived.files, fix)
+        for derived, fix in _derived(manifest):
+            directory = path / derived.directory
+            if not derived.directory.startswith(f"{VIEWS}/") and CONFIG not in derived.files:  # as in format 1
+                problem = ConfigFile.read(directory, fix).problem
+                found += [] if problem is None else [problem]
+            found += file_problems(directory, derived.files, fix)
             _advance(meter, sum(file.bytes for file in derived.files.values()))
     return found
 
@@ -47,6 +49,13 @@ def _segment_problems(path: Path, record: SegmentRecord, manifest: Manifest) -> 
     blocks = (slice(start, start + _BLOCK) for start in range(0, len(segment), _BLOCK))
     found = (content_problem(segment, rows, manifest.model.vocab_size) for rows in blocks)
     return [problem for problem in found if problem][:1]
+
+
+def _derived(manifest: Manifest) -> list[tuple[DirectoryRecord, str]]:
+    """What was made for the segments, each with what to do if it is damaged."""
+    indexes = [(record, REBUILD if name == MAIN else REMAKE) for name, record in manifest.indexes.items()]
+    masks = [(view.mask, REMAKE) for view in manifest.views.values()]
+    return [*indexes, *masks, *((record, REFIT) for record in manifest.combiners.values())]
 
 
 def _bytes(manifest: Manifest) -> int:

@@ -1,39 +1,40 @@
 """Adding to a store: everything new goes to new directories, and one replacement of the manifest names them."""
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+from knnmt.datastore.entries import Entries
 from knnmt.datastore.file_record import measure_files
-from knnmt.datastore.files import entries, remove, storage_errors, sync_directory, sync_tree
-from knnmt.datastore.lease import remove_unless_held
-from knnmt.datastore.lock import LOCK, DirectoryLock
+from knnmt.datastore.files import listing, remove, storage_errors, sync_directory, sync_tree
+from knnmt.datastore.lock import DirectoryLock
 from knnmt.datastore.manifest import (
-    COMBINERS,
     INDEX,
+    MAIN,
     MANIFEST,
     SEGMENTS,
     STAGING,
+    VIEWS,
     DirectoryRecord,
     Manifest,
+    ViewRecord,
     check_combiner_name,
-    read_manifest,
+    check_view_name,
     write_manifest,
 )
-from knnmt.datastore.model_record import ModelRecord, at_its_place, check_same_model
+from knnmt.datastore.model_record import ModelRecord, check_same_model, relocated
 from knnmt.datastore.segment import Segment
-from knnmt.datastore.staging import SEGMENT, Journal, StagedSegment, discard
+from knnmt.datastore.staging import StagedSegment, discard
 from knnmt.datastore.store import Store
+from knnmt.datastore.store_directory import StoreDirectory
+from knnmt.datastore.view import write_view
 from knnmt.errors import StoreError
 
-TAIL_PAIRS = 20_000  # a smaller last segment without index is rewritten together with what is added
-
-_PARTS = (SEGMENTS, INDEX, COMBINERS)
-_NEW_MANIFEST = f"{MANIFEST}.new"
-_OWN = {*_PARTS, STAGING, LOCK, _NEW_MANIFEST}  # what an unfinished first build may have left
+TAIL_ENTRIES = 20_000  # a smaller last segment that no index or view has is rewritten together with what is added
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class StoreWriter:
     def __init__(self, path: str | Path, model: ModelRecord, wait: bool = False) -> None:
         """`wait` for another writer to finish; otherwise a `StoreBusyError` says that there is one."""
         self.path = Path(path)
+        self._directory = StoreDirectory(self.path)
         self.model = model
         self.wait = wait
         self.store: Store | None = None
@@ -73,14 +75,14 @@ class StoreWriter:
 
     def __enter__(self) -> Self:
         with storage_errors(self.path):
-            self._refuse_foreign_directory()
+            self._directory.refuse_foreign()
             self._lock = DirectoryLock(self.path, self.wait)
             try:
                 if (self.path / MANIFEST).exists():
                     self.store = Store.open(self.path)
                     check_same_model(self.path, self.store.model, self.model)
-                self._recover()
-                self._sweep()
+                self._directory.recover()
+                self._directory.sweep()
             except BaseException:
                 self._leave()
                 raise
@@ -96,12 +98,12 @@ class StoreWriter:
 
     def _leave(self) -> None:
         with suppress(OSError, StoreError):  # what cannot be tidied up now the next writer sweeps
-            self._recover()
-            named = self._named()
+            self._directory.recover()
+            named = self._directory.named()
             for directory in self._unnamed:
                 if directory.relative_to(self.path).as_posix() not in named:
                     remove(directory)
-        if self._is_bare():
+        if self._directory.is_bare():
             self._lock.release_and_remove()
         else:
             self._lock.release()
@@ -113,30 +115,33 @@ class StoreWriter:
             return StagedSegment(self.path / STAGING / key, self.model.dim, committed)
 
     def plan(self, staged: StagedSegment) -> Plan:
-        """Finish a staged segment, joined with a small last segment that no index covers; nothing is committed."""
+        """Finish a staged segment, joined with a small last segment that no index or view has; nothing is committed."""
         present = self.store.segments if self.store is not None else ()
         if staged.committed or (present and staged.rows == 0):
             return Plan(present, None, staged)
         if staged.rows == 0:
-            raise StoreError(f"nothing to store in {self.path}: no sentence of the corpus gave a pair; give another")
+            raise StoreError(f"nothing to store in {self.path}: no sentence of the corpus gave an entry; give another")
         tail = self._tail()
         new = staged.finish(self._next_segment_name(), tail)
         kept = present if tail is None else present[:-1]
         return Plan((*kept, new), new, staged)
 
     def new_directory(self, kind: Literal["index", "combiners"], name: str | None = None) -> Path:
-        """A new empty directory to fill and give to `commit`; `name` is the combiner's."""
+        """A new empty directory to fill and give to a commit; `name` is the combiner's."""
         if (name is None) != (kind == INDEX):
             raise ValueError("a combiner's directory has a name, an index's has none")
         if name is not None:
             check_combiner_name(name)
+        return self._new_directory(kind, name)
+
+    def _new_directory(self, part: str, name: str | None) -> Path:
         stem = "" if name is None else f"{name}."
         with storage_errors(self.path):
-            taken = {entry.name for entry in entries(self.path / kind)}
-            taken |= {place.removeprefix(f"{kind}/") for place in self._named()}
+            taken = {path.name for path in listing(self.path / part)}
+            taken |= {named.removeprefix(f"{part}/") for named in self._directory.named()}
             numbers = [name.removeprefix(stem) for name in taken if name.startswith(stem)]
             number = max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
-            directory = self.path / kind / f"{stem}{number:06d}"
+            directory = self.path / part / f"{stem}{number:06d}"
             directory.mkdir(parents=True)
         self._unnamed.append(directory)
         return directory
@@ -154,22 +159,67 @@ class StoreWriter:
         """
         if self.store is None and (plan is None or plan.new is None):
             raise ValueError("a store begins with a segment")
-        named = [directory for directory in (index, combiner and combiner[1]) if directory is not None]
-        if not set(named) <= set(self._unnamed):
-            raise ValueError("only a directory made by new_directory can be committed")
         with storage_errors(self.path):
+            records = self._records(index, combiner and combiner[1])
             if plan is not None and plan.new is not None:
                 self._move_in_place(plan.new)
-            for directory in named:
-                sync_tree(directory)
-            sync_directory(self.path)
-            self._replace_manifest(self._manifest_with(plan, index, combiner))
-        self._unnamed = [directory for directory in self._unnamed if directory not in named]
+            manifest = self._manifest_with(plan)
+            if index is not None:
+                manifest = replace(manifest, indexes=manifest.indexes | {MAIN: records[index]})
+            if combiner is not None:
+                manifest = replace(manifest, combiners=manifest.combiners | {combiner[0]: records[combiner[1]]})
+            store = self._commit(manifest, records)
         if plan is not None:
             with suppress(OSError):  # the next commit of the same plan tries again
                 discard(plan.staged.directory)
                 self._remove_empty_staging()
-        return self.opened
+        return store
+
+    def commit_view(self, name: str, entries: Entries, index: Path | None = None) -> Store:
+        """Name some of the store's rows, to be searched as if there were no others; replaces a view of that name.
+
+        Args:
+            name: of the view; the store that is returned gives it with `view(name)`
+            entries: of segments of this store, with the mask of their live rows
+            index: over these entries, in a directory of `new_directory`; without one, the view is searched exactly
+        """
+        check_view_name(name)
+        records = {segment.name: segment.record for segment in self.opened.segments}
+        if any(records.get(segment.name) != segment.record for segment in entries.segments):
+            raise ValueError("a view is of segments that are in the store")
+        if not len(entries):
+            raise StoreError(f"the view {name} of {self.path} would leave nothing to search; keep some entries")
+        mask = self._new_directory(VIEWS, name)
+        with storage_errors(self.path):
+            write_view(mask, entries)
+            new = self._records(index, mask)
+            manifest = _without_view(self._manifest_with(None), name)
+            if index is not None:
+                manifest = replace(manifest, indexes=manifest.indexes | {name: new[index]})
+            view = ViewRecord(new[mask], None if index is None else name)
+            return self._commit(replace(manifest, views=manifest.views | {name: view}), new)
+
+    def remove_view(self, name: str) -> Store:
+        """Take a view and its index out of the store; the next writer removes their files."""
+        manifest = self.opened.manifest
+        manifest.view(name)
+        return self._replace_manifest(_without_view(manifest, name))
+
+    def _records(self, *directories: Path | None) -> dict[Path, DirectoryRecord]:
+        """What the manifest will say of new directories; reads all their files for the checksums."""
+        new = [directory for directory in directories if directory is not None]
+        if not set(new) <= set(self._unnamed):
+            raise ValueError("only a directory made by new_directory can be committed")
+        return {directory: self._record(directory) for directory in new}
+
+    def _commit(self, manifest: Manifest, new: Iterable[Path]) -> Store:
+        """Replace the manifest by one that names new directories, once these are on the disk."""
+        for directory in new:
+            sync_tree(directory)
+        sync_directory(self.path)
+        store = self._replace_manifest(manifest)
+        self._unnamed = [directory for directory in self._unnamed if directory not in new]
+        return store
 
     @property
     def opened(self) -> Store:
@@ -192,14 +242,14 @@ class StoreWriter:
     def drop_staged(self) -> int:
         """Remove the finished blocks of all unfinished builds; how many builds that were."""
         with storage_errors(self.path):
-            directories = entries(self.path / STAGING)
+            directories = listing(self.path / STAGING)
             for directory in directories:
                 discard(directory)
             self._remove_empty_staging()
         return len(directories)
 
     def _remove_empty_staging(self) -> None:
-        if (self.path / STAGING).is_dir() and not entries(self.path / STAGING):
+        if (self.path / STAGING).is_dir() and not listing(self.path / STAGING):
             (self.path / STAGING).rmdir()
 
     def _replace_manifest(self, manifest: Manifest) -> Store:
@@ -209,79 +259,40 @@ class StoreWriter:
         self.store = Store.open(self.path)
         return self.store
 
-    def _manifest_with(self, plan: Plan | None, index: Path | None, combiner: tuple[str, Path] | None) -> Manifest:
-        manifest = self.store.manifest if self.store is not None else Manifest(self.model, (), None, {})
-        manifest = replace(manifest, model=at_its_place(manifest.model, self.model))
+    def _manifest_with(self, plan: Plan | None) -> Manifest:
+        """The manifest of the store with the planned segments, and with the model where it is now."""
+        manifest = self.store.manifest if self.store is not None else Manifest(self.model)
+        manifest = replace(manifest, model=relocated(manifest.model, self.model))
         if plan is not None:
             number = manifest.next_segment if plan.new is None else plan.new.number + 1
             segments = tuple(segment.record for segment in plan.segments)
             manifest = replace(manifest, segments=segments, next_segment=number)
-        if index is not None:
-            manifest = replace(manifest, index=self._record(index))
-        if combiner is not None:
-            name, directory = combiner
-            manifest = replace(manifest, combiners=manifest.combiners | {name: self._record(directory)})
         return manifest
 
     def _record(self, directory: Path) -> DirectoryRecord:
-        names = [entry.name for entry in entries(directory)]
+        names = [path.name for path in listing(directory)]
         return DirectoryRecord(directory.relative_to(self.path).as_posix(), measure_files(directory, names))
 
     def _tail(self) -> Segment | None:
         if self.store is None:
             return None
         last = self.store.segments[-1]
-        small = len(last) < TAIL_PAIRS and last.name not in self.store.covered_segments()
-        return last if small else None
+        masks = [view.mask.files for view in self.store.manifest.views.values()]
+        used = last.name in self.store.covered_segments() or any(f"{last.name}.npy" in files for files in masks)
+        return last if len(last) < TAIL_ENTRIES and not used else None
 
     def _next_segment_name(self) -> str:
         return f"{self.store.manifest.next_segment if self.store is not None else 1:06d}"
 
     def _move_in_place(self, segment: Segment) -> None:
-        place = self.path / SEGMENTS / segment.name
-        place.parent.mkdir(exist_ok=True)
-        os.rename(segment.path, place)
+        final = self.path / SEGMENTS / segment.name
+        final.parent.mkdir(exist_ok=True)
+        os.rename(segment.path, final)
         sync_directory(segment.path.parent)
-        sync_directory(place.parent)
+        sync_directory(final.parent)
 
-    def _named(self) -> set[str]:
-        """What the manifest on disk names: after a failed commit it may be the new one."""
-        return read_manifest(self.path).named() if (self.path / MANIFEST).exists() else set()
 
-    def _recover(self) -> None:
-        """Put a segment that was moved in place but not named back to where its build looks for it."""
-        named = self._named()
-        for directory in entries(self.path / STAGING):
-            journal = Journal.read(directory)
-            if journal is None:
-                remove(directory)  # killed before its first block was finished
-            elif journal.finished is not None and not (directory / SEGMENT).exists():
-                place = f"{SEGMENTS}/{journal.finished.name}"
-                if place not in named and (self.path / place).exists():
-                    os.rename(self.path / place, directory / SEGMENT)
-
-    def _sweep(self) -> None:
-        """Remove what the manifest does not name: the remains of killed writers and of older versions."""
-        named = self._named()
-        remove(self.path / _NEW_MANIFEST)
-        for part in _PARTS:
-            for entry in entries(self.path / part):
-                if f"{part}/{entry.name}" not in named:
-                    remove_unless_held(entry)
-
-    def _refuse_foreign_directory(self) -> None:
-        if self.path.exists() and not self.path.is_dir():
-            raise StoreError(f"{self.path} is a file; name a directory for the store")
-        names = {entry.name for entry in entries(self.path)}
-        unfinished = LOCK in names and names <= _OWN
-        if names and MANIFEST not in names and not unfinished:
-            raise StoreError(f"{self.path} is neither empty nor a store; choose another directory")
-
-    def _is_bare(self) -> bool:
-        """Remove parts that hold nothing; whether then nothing but the lock is left."""
-        with suppress(OSError):
-            for part in (*_PARTS, STAGING):
-                if (self.path / part).is_dir() and not entries(self.path / part):
-                    (self.path / part).rmdir()
-            return {entry.name for entry in entries(self.path)} <= {LOCK}
-        return False
+def _without_view(manifest: Manifest, name: str) -> Manifest:
+    views = {other: record for other, record in manifest.views.items() if other != name}
+    used = {MAIN, *(record.index for record in views.values())}
+    return replace(manifest, views=views, indexes={n: record for n, record in manifest.indexes.items() if n in used})

@@ -96,9 +96,9 @@ class Translator:
             see = command("info", store.path)
             warnings.warn(f"{', '.join(default.unusable)} cannot be used, see `{see}`.", stacklevel=2)
         settings.check_vocabulary(store.model.vocab_size)
-        if combiner is not None and combiner.k > store.pairs:
+        if combiner is not None and combiner.k > store.entry_count:
             raise MethodError(
-                f"{name} looks at {combiner.k} neighbours, but the store holds {store.pairs}; fit it again."
+                f"{name} looks at {combiner.k} neighbours, but the store holds {store.entry_count}; fit it again."
             )
         if isinstance(model, TranslationModel):
             check_binding(model, store)

@@ -4,10 +4,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from knnmt.combiner import read_config
 from knnmt.datastore import Store
 from knnmt.errors import MethodError
-from knnmt.methods.registry import BASE, method_named
+from knnmt.methods.registry import BASE, method_named, read_config
 from knnmt.shell import command
 
 LEAKED = 0.1  # share of dev pairs found in the store from which on their NLL says nothing
@@ -31,10 +30,9 @@ def default_of(store: Store) -> Default:
     if store.manifest.default is not None:
         return Default(store.manifest.default, "chosen with `knnmt use`")
     gains, unusable = {}, []
-    for name, directory in sorted(store.combiners.items()):
+    for name in sorted(store.combiners):
         try:
-            config = read_config(directory)
-            gains[name] = _gain(config)
+            gains[name] = _gain(read_config(store, name))
         except MethodError:
             unusable.append(name)
     if not gains:

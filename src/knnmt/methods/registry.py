@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from knnmt.combiner import Combiner, read_config
+from knnmt.combiner import Combiner
 from knnmt.combiner.base import damaged
 from knnmt.datastore import Store
 from knnmt.errors import MethodError
@@ -75,6 +75,17 @@ def _from_other_packages() -> dict[str, type[Method]]:
     return found
 
 
+def read_config(store: Store, name: str) -> dict[str, Any]:
+    """The config.json of a fitted combiner, as it was when the store was opened."""
+    file = store.combiner_configs[name]
+    if file.problem is not None:
+        raise MethodError(file.problem)
+    config = file.fields
+    if not isinstance(config.get("method"), str):
+        raise MethodError(file.damaged())
+    return config
+
+
 def load_combiner(store: Store | str | Path, name: str) -> Combiner | None:
     """The fitted combiner of that name; None for the base model."""
     if name == BASE:
@@ -86,8 +97,7 @@ def load_combiner(store: Store | str | Path, name: str) -> Combiner | None:
             f"Nothing named {name} was fitted for the store {store.path} (fitted: {fitted}); "
             f"run `{command('fit', store.path, 'DEV', '--method', 'METHOD')}` first."
         )
-    directory = store.combiners[name]
-    config = read_config(directory)
+    directory, config = store.combiners[name], read_config(store, name)
     known = methods()
     if config["method"] not in known:
         raise MethodError(

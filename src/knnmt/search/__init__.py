@@ -1,22 +1,22 @@
-"""The nearest stored pairs of a decoder state. Small stores are searched exactly, larger ones with an index."""
+"""The nearest stored entries of a decoder state. Small stores are searched exactly, larger ones with an index."""
 
-from knnmt.search.build import build_index, kept_kind, needs_index
+from knnmt.search.build import build_index, check_kind, kept_kind, needs_index
 from knnmt.search.config import IndexConfig
-from knnmt.search.engine import Engine
-from knnmt.search.engines import ENGINES
 from knnmt.search.exact import Exclude
-from knnmt.search.holding import machine_memory
+from knnmt.search.index import INDEX_KINDS, Index
 from knnmt.search.neighbours import Neighbours
+from knnmt.search.parameters import machine_memory
 from knnmt.search.searcher import Searcher, describe_index
 
 __all__ = [
-    "ENGINES",
-    "Engine",
+    "INDEX_KINDS",
     "Exclude",
+    "Index",
     "IndexConfig",
     "Neighbours",
     "Searcher",
     "build_index",
+    "check_kind",
     "describe_index",
     "kept_kind",
     "machine_memory",

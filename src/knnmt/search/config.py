@@ -1,28 +1,26 @@
 """config.json of an index: what it is, what it covers and how well it finds."""
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from knnmt.datastore import Store
+from knnmt.datastore import ConfigFile, Entries, IndexRecord
+from knnmt.datastore.index_record import FIX, covered_segments
 from knnmt.errors import StoreError
-
-CONFIG = "config.json"
-FIX = "run `knnmt build` on the store without a corpus, which rebuilds the index"
+from knnmt.search.parameters import FLAT_RESCORE, RECALL_DEPTHS
 
 
-@dataclass(frozen=True)
-class IndexConfig:
+@dataclass(frozen=True, kw_only=True)
+class IndexConfig(IndexRecord):
     """Kept beside the files of an index.
 
     Args:
-        kind: which of `ENGINES` opens it.
+        kind: which of `INDEX_KINDS` opens it.
         requested: the kind that was asked for, "auto" where nobody chose; to be asked for again when it is rebuilt.
         engine: the software or service that searches, for people.
         index: what it makes of the keys, in the engine's own words.
-        segments: names of those covered; whatever else is in the store is searched exactly beside it.
-        pairs: in those segments.
+        segments: checksums by name of those covered; other segments of the store are searched exactly beside it.
+        entries: how many it finds, all live rows of those segments.
         dim: size of a key.
         rescore: candidates for each neighbour wanted, whose distances are then computed exactly.
         recall: @8, @16, @32 against exact search.
@@ -34,8 +32,7 @@ class IndexConfig:
     requested: str
     engine: str
     index: str
-    segments: tuple[str, ...]
-    pairs: int
+    entries: int
     dim: int
     rescore: int
     recall: dict[str, float]
@@ -54,22 +51,22 @@ class IndexConfig:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
+        if "entries" not in value:
+            value = {"entries": value["pairs"], **{name: each for name, each in value.items() if name != "pairs"}}
         known = {name: value[name] for name in cls.__dataclass_fields__ if name != "parameters"}
-        known["segments"] = tuple(known["segments"])
+        known["segments"] = covered_segments(known["segments"])
         rest = {name: int(number) for name, number in value.items() if name not in known and isinstance(number, int)}
         return cls(**known, parameters=rest)
 
     @classmethod
-    def read(cls, directory: Path) -> Self:
-        """Raises `StoreError` where there is none, or one that cannot be understood."""
+    def of(cls, config: ConfigFile) -> Self:
+        """Raises `StoreError` where the index is missing, or its config cannot be understood."""
+        if config.problem is not None:
+            raise StoreError(config.problem)
         try:
-            return cls.from_json(json.loads((directory / CONFIG).read_text(encoding="utf-8")))
-        except FileNotFoundError as error:
-            raise StoreError(f"the index in {directory} is missing; {FIX}") from error
-        except OSError as error:
-            raise StoreError(f"the index in {directory} cannot be read ({error.strerror}); {FIX}") from error
+            return cls.from_json(config.fields)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(f"{directory / CONFIG} is damaged; {FIX}") from error
+            raise StoreError(config.damaged()) from error
 
     def file_problem(self, directory: Path, name: str) -> str | None:
         """Whether a file is missing or cut short, which would end the process when its mapped pages are touched."""
@@ -85,13 +82,16 @@ class IndexConfig:
         return [problem for name in self.files if (problem := self.file_problem(directory, name))]
 
 
-def exact_config(store: Store) -> IndexConfig:
-    """Of a store without an index."""
-    names = tuple(segment.name for segment in store.segments)
-    return flat_config(names, store.pairs, store.dim)
-
-
-def flat_config(segments: tuple[str, ...], pairs: int, dim: int) -> IndexConfig:
+def flat_config(entries: Entries) -> IndexConfig:
     """Of exact search, which finds everything and needs no files."""
-    recall = {"8": 1.0, "16": 1.0, "32": 1.0}
-    return IndexConfig("flat", "auto", "faiss", "Flat", segments, pairs, dim, rescore=2, recall=recall)
+    return IndexConfig(
+        kind="flat",
+        requested="auto",
+        engine="faiss",
+        index="Flat",
+        segments=dict(entries.checksums),
+        entries=len(entries),
+        dim=entries.dim,
+        rescore=FLAT_RESCORE,
+        recall={str(depth): 1.0 for depth in RECALL_DEPTHS},
+    )

@@ -1,4 +1,8 @@
-"""Exact search: every key is looked at. Its distances are those of BLAS, good for ranking; see `distance`."""
+"""Exact search and exact distances.
+
+`nearest` and `nearest_allowed` look at every key and rank by the distances of BLAS, whose last digits are noise.
+`closest` computes the distances of a few candidates exactly.
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -7,20 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.datastore import Entries, Ids
-from knnmt.search.keys import Floats, key_blocks
-from knnmt.search.parameters import PARALLEL_PRODUCTS
-from knnmt.search.threads import one_thread
+from knnmt.search.keys import Floats, float32, key_blocks, one_thread, prefer_blas
+from knnmt.search.parameters import GATHERED_NUMBERS, PARALLEL_PRODUCTS, TABLE_NUMBERS
 
 # candidate ids [n, m] (−1 where there is none) and the queries [n] they were found for, by number → mask [n, m],
 # True where an entry is to be left out
 Exclude = Callable[[Ids, Ids], npt.NDArray[np.bool_]]
 
-NUMBERS_AT_ONCE = 1 << 22  # of a table queries × keys
 
-
-def prefer_blas(dim: int) -> None:
-    """Multiply matrices from four queries on; faiss 1.15 waits for 128,000 / dim of them and is far slower."""
-    faiss.cvar.distance_compute_blas_threshold = 4 * dim
+class DamagedKeyError(Exception):
+    """A stored key that is not a vector of numbers."""
 
 
 def nearest(blocks: Iterable[tuple[Ids, Floats]], queries: Floats, k: int) -> Ids:
@@ -29,8 +29,8 @@ def nearest(blocks: Iterable[tuple[Ids, Floats]], queries: Floats, k: int) -> Id
     for ids, keys in blocks:
         prefer_blas(queries.shape[1])
         with one_thread(keys.size * len(queries) < PARALLEL_PRODUCTS):
-            distances, places = faiss.knn(queries, keys, min(k, len(keys)))
-        best.add(ids[places], distances)
+            distances, rows = faiss.knn(queries, keys, min(k, len(keys)))
+        best.add(ids[rows], distances)
     return best.ids
 
 
@@ -41,7 +41,7 @@ def nearest_allowed(entries: Entries, queries: Floats, rows: Ids, k: int, exclud
         rows: the queries' numbers for `exclude`  # [len(queries)]
     """
     best = _Best(len(queries), k)
-    for ids, keys in key_blocks(entries, max(1, NUMBERS_AT_ONCE // max(len(queries), entries.dim))):
+    for ids, keys in key_blocks(entries, max(1, TABLE_NUMBERS // max(len(queries), entries.dim))):
         prefer_blas(entries.dim)
         table = np.broadcast_to(ids, (len(queries), len(ids)))
         distances = faiss.pairwise_distances(queries, keys)  # [rows, block]
@@ -49,6 +49,43 @@ def nearest_allowed(entries: Entries, queries: Floats, rows: Ids, k: int, exclud
             distances[exclude(table, rows)] = np.inf
         best.add(table, distances)
     return np.where(np.isinf(best.distances), -1, best.ids)
+
+
+def squared_distances(entries: Entries, queries: Floats, ids: Ids) -> Floats:
+    """Squared L2 of queries [rows, dim] to the stored keys of ids [rows, m]; float32 [rows, m].
+
+    By the differences themselves: ‖q‖² − 2q·h + ‖h‖² loses the last digits where entries are near.
+    +inf where the id is −1.
+    """
+    rows, width = ids.shape
+    distances = np.empty((rows, width), dtype=np.float32)
+    present = np.where(ids < 0, entries.ids(np.zeros(1, dtype=np.int64)), ids)  # any entry stands in for none
+    step = max(1, GATHERED_NUMBERS // max(1, width * entries.dim))
+    for start in range(0, rows, step):
+        chunk = slice(start, start + step)
+        difference = float32(entries.keys(present[chunk].reshape(-1))).reshape(-1, width, entries.dim)
+        difference -= queries[chunk, None, :]
+        distances[chunk] = np.einsum("rmd,rmd->rm", difference, difference)
+    distances[ids < 0] = np.inf
+    return distances
+
+
+def closest(entries: Entries, queries: Floats, candidates: Ids, k: int) -> tuple[Ids, Floats]:
+    """The k nearest of the candidates [rows, m]: ids and exact distances [rows, k], padded with −1 and +inf.
+
+    Raises IndexError for an id that the store does not have, and `DamagedKeyError`.
+    """
+    # In the order of the file: neighbours on disk are read together, and ties come out by id whoever found them.
+    candidates = np.sort(candidates, axis=1)
+    distances = squared_distances(entries, queries, candidates)
+    if not (np.isfinite(distances) | (candidates < 0)).all():
+        raise DamagedKeyError
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    ids, distances = np.take_along_axis(candidates, order, axis=1), np.take_along_axis(distances, order, axis=1)
+    if order.shape[1] < k:
+        missing = ((0, 0), (0, k - order.shape[1]))
+        return np.pad(ids, missing, constant_values=-1), np.pad(distances, missing, constant_values=np.inf)
+    return ids, distances
 
 
 class _Best:

@@ -1,10 +1,10 @@
 """Exact search, for small stores and for what an index does not cover yet."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
-from knnmt.datastore import Entries, Ids, Segment
+from knnmt.datastore import Entries, Ids
 from knnmt.search.config import IndexConfig, flat_config
 from knnmt.search.exact import nearest
 from knnmt.search.keys import Floats, key_blocks
@@ -22,13 +22,12 @@ class Flat:
         self.resident = list(key_blocks(entries, len(entries))) if self.in_memory else None
 
     @classmethod
-    def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:
-        entries = Entries(segments)
-        return flat_config(tuple(segment.name for segment in segments), len(entries), entries.dim)
+    def build(cls, entries: Entries, directory: Path) -> IndexConfig:
+        return flat_config(entries)
 
     @classmethod
-    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool = False) -> Self:
-        return cls(Entries(segments))
+    def open(cls, directory: Path, config: IndexConfig, entries: Entries, in_memory: bool = False) -> Self:
+        return cls(entries)
 
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
         blocks: Iterable[tuple[Ids, Floats]] = self.resident or key_blocks(self.entries, self.block)

@@ -1,28 +1,34 @@
-"""Faiss inverted lists with one-bit codes (RaBitQ): the index for stores of more than some ten thousand pairs.
+"""Faiss inverted lists with one-bit codes (RaBitQ): the index for stores of more than some ten thousand entries.
 
-The codes only choose candidates. They lie there twice, about d/8 + 16 bytes a pair each: to be memory-mapped, and laid
-out for the processor's shuffles (FastScan), many pairs at once, to be held in memory.
+The codes only choose candidates. They are stored twice, about d/8 + 16 bytes per entry each: to be memory-mapped, and
+laid out for the processor's shuffles (FastScan), many entries at once, to be held in memory.
 """
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import faiss
+import numpy as np
 
-from knnmt.datastore import Entries, Ids, Segment
+from knnmt.datastore import Entries, Ids
+from knnmt.datastore.index_record import FIX
 from knnmt.errors import StoreError
 from knnmt.out_of_memory import memory_errors
 from knnmt.progress import progress
-from knnmt.search.clustering import cluster
-from knnmt.search.config import FIX, IndexConfig
-from knnmt.search.exact import prefer_blas
-from knnmt.search.keys import Floats, key_blocks
-from knnmt.search.operating_point import choose
-from knnmt.search.parameters import BLOCK_NUMBERS, PARALLEL_QUERIES, RECALL_QUERIES, SEED, graph_links, list_count
-from knnmt.search.recall import RecallTest
-from knnmt.search.threads import one_thread
+from knnmt.search.config import IndexConfig
+from knnmt.search.keys import Floats, float32, key_blocks, one_thread, prefer_blas
+from knnmt.search.parameters import (
+    BLOCK_NUMBERS,
+    PARALLEL_QUERIES,
+    RECALL_QUERIES,
+    SEED,
+    TRAIN_ITERATIONS,
+    graph_links,
+    list_count,
+    train_count,
+)
+from knnmt.search.recall import RecallTest, choose
 
 MAPPED, HELD = "index.faiss", "fastscan.faiss"
 
@@ -31,7 +37,7 @@ class IVF:
     """An opened index. Searching changes nothing in it: threads may share one."""
 
     def __init__(self, index: Any, probes: int, rescore: int) -> None:
-        self.index = index
+        self.faiss_index = index
         self.size = int(index.ntotal)
         self.in_memory = isinstance(index, faiss.IndexIVFRaBitQFastScan)
         self.graph = isinstance(faiss.downcast_index(index.quantizer), faiss.IndexHNSW)
@@ -40,7 +46,7 @@ class IVF:
 
     @classmethod
     @memory_errors("open the store's index", also=", use --mapped")
-    def open(cls, directory: Path, config: IndexConfig, segments: Sequence[Segment], in_memory: bool = False) -> Self:
+    def open(cls, directory: Path, config: IndexConfig, entries: Entries, in_memory: bool = False) -> Self:
         path = directory / _layout(directory, config, in_memory)
         try:
             # Maps the centres, and the lists where their layout can be mapped. IO_FLAG_MMAP maps only the lists, and
@@ -48,28 +54,27 @@ class IVF:
             index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
             raise StoreError(f"{path} is damaged; {FIX}") from error
-        if index.d != config.dim or index.ntotal != config.pairs or config.probes is None:
+        if index.d != config.dim or index.ntotal != config.entries or config.probes is None:
             raise StoreError(f"{path} is not what the config beside it says; {FIX}")
         return cls(index, config.probes, config.rescore)
 
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
-        return self.look(queries, self.rescore * k * widen, self.probes * widen)
+        return self.probe(queries, self.rescore * k * widen, self.probes * widen)
 
-    def look(self, queries: Floats, count: int, probes: int) -> Ids:
+    def probe(self, queries: Floats, count: int, probes: int) -> Ids:
         """The `count` nearest by code in the `probes` lists nearest to queries [rows, dim]; ids [rows, count]."""
-        prefer_blas(self.index.d)
-        probes = min(probes, self.index.nlist)
-        options: dict[str, Any] = {"nprobe": probes, "qb": self.index.qb}
+        prefer_blas(self.faiss_index.d)
+        probes = min(probes, self.faiss_index.nlist)
+        options: dict[str, Any] = {"nprobe": probes, "qb": self.faiss_index.qb}
         if self.graph:
             options["quantizer_params"] = faiss.SearchParametersHNSW(efSearch=2 * probes)  # type: ignore[attr-defined]
         parameters = faiss.IVFRaBitQSearchParameters(**options)
         with one_thread(len(queries) < PARALLEL_QUERIES):
-            ids: Ids = self.index.search(queries, min(count, self.index.ntotal), params=parameters)[1]
+            ids: Ids = self.faiss_index.search(queries, min(count, self.faiss_index.ntotal), params=parameters)[1]
         return ids
 
     @classmethod
-    def build(cls, segments: Sequence[Segment], directory: Path) -> IndexConfig:
-        entries = Entries(segments)
+    def build(cls, entries: Entries, directory: Path) -> IndexConfig:
         lists = list_count(len(entries), entries.dim)
         centres = cluster(entries, lists)
         index = _empty_index(centres, graph_links(lists))
@@ -77,14 +82,14 @@ class IVF:
         layouts = {MAPPED: index, HELD: faiss.IndexIVFRaBitQFastScan(index)}
         files = {name: _write(layout, directory / name) for name, layout in layouts.items()}
         test = RecallTest(entries, RECALL_QUERIES, SEED)
-        point = choose(cls(index, probes=1, rescore=1).look, lists, test)
+        point = choose(cls(index, probes=1, rescore=1).probe, lists, test)
         return IndexConfig(
             kind="ivf",
             requested="ivf",
             engine="faiss",
             index=f"IVF{lists}{f'_HNSW{graph_links(lists)}' if graph_links(lists) else ''},RaBitQ",
-            segments=tuple(segment.name for segment in segments),
-            pairs=len(entries),
+            segments=dict(entries.checksums),
+            entries=len(entries),
             dim=entries.dim,
             rescore=point.rescore,
             recall=point.recall,
@@ -103,6 +108,25 @@ def _layout(directory: Path, config: IndexConfig, in_memory: bool) -> str:
     if problem := config.file_problem(directory, MAPPED):
         raise StoreError(problem)
     return MAPPED
+
+
+def cluster(entries: Entries, lists: int) -> Floats:
+    """Centres of the lists [lists, dim], by k-means on a sample."""
+    generator = np.random.default_rng(SEED)
+    sample = generator.choice(len(entries), train_count(len(entries), lists, entries.dim), replace=False)
+    keys = float32(entries.keys(entries.ids(np.sort(sample))))
+    prefer_blas(entries.dim)
+    centres: Floats | None = None
+    with progress("Clustering", total=TRAIN_ITERATIONS, unit="keys") as meter:
+        for _ in range(TRAIN_ITERATIONS):  # one by one, for the progress to be seen
+            means = faiss.Kmeans(
+                entries.dim, lists, niter=1, seed=SEED, min_points_per_centroid=1, max_points_per_centroid=len(keys)
+            )
+            means.train(keys, init_centroids=centres)
+            centres = means.centroids
+            meter.advance(1, units=len(keys))
+    assert centres is not None
+    return centres
 
 
 def _empty_index(centres: Floats, links: int) -> Any:

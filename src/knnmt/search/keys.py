@@ -1,6 +1,7 @@
-"""Stored keys as search computes with them: in float32, and finite."""
+"""Stored keys as search computes with them: in float32, finite, and with as many threads as help."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import faiss
@@ -8,11 +9,35 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.datastore import Entries, Ids
+from knnmt.datastore.ids import split_ids
 from knnmt.datastore.segment import FIX, finite_half
 from knnmt.errors import StoreError
-from knnmt.search.threads import one_thread
 
 Floats = npt.NDArray[np.float32]
+
+
+@contextmanager
+def one_thread(wanted: bool = True) -> Iterator[None]:
+    """Faiss in this thread uses one thread within the block, if `wanted`.
+
+    Faiss and torch have a pool of threads each. Those of one keep a processor busy, waiting for more to do, for
+    a while after every call: between the steps of a decoder they slow the other down more than they help.
+    OpenMP keeps this setting for each calling thread, so that other threads do not see it.
+    """
+    before = faiss.omp_get_max_threads()
+    if not wanted or before == 1:
+        yield
+        return
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+def prefer_blas(dim: int) -> None:
+    """Multiply matrices from four queries on; faiss 1.15 waits for 128,000 / dim of them and is far slower."""
+    faiss.cvar.distance_compute_blas_threshold = 4 * dim
 
 
 def float32(keys: npt.NDArray[np.float16]) -> Floats:
@@ -31,6 +56,7 @@ def key_blocks(entries: Entries, size: int) -> Iterator[tuple[Ids, Floats]]:
     """All entries in order: ids [at most size] and keys float32 [at most size, dim]. Raises StoreError for damage."""
     for ids, keys in entries.blocks(size):
         if not finite_half(keys):
-            segment = next(each for each in entries.segments if each.number == ids[0] >> 32)
+            number = split_ids(ids)[0][0]
+            segment = next(each for each in entries.segments if each.number == number)
             raise StoreError(f"damaged: {segment.path / 'keys.npy'} holds numbers that are not finite; {FIX}")
         yield ids, float32(keys)

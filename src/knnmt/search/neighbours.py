@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The nearest pairs of each query, nearest first; equally near ones in the order of their ids.
+    """The nearest entries of each query, nearest first; equally near ones in the order of their ids.
 
     Where fewer than k exist: id −1, distance +inf, value 0, log confidence 0.
 

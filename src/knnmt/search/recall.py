@@ -1,15 +1,29 @@
-"""How much of what exact search finds an engine finds: measured at build, on keys of the store itself."""
+"""Recall: how much of what exact search finds an index finds, and how far the index is searched to reach the aim.
 
-from collections.abc import Iterator
+Measured when an index is built, on keys of the store itself.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from knnmt.datastore import Entries, Ids
 from knnmt.progress import Meter, progress
-from knnmt.search.distance import squared_distances
-from knnmt.search.exact import nearest
+from knnmt.search.exact import nearest, squared_distances
 from knnmt.search.keys import Floats, float32, key_blocks
-from knnmt.search.parameters import BLOCK_NUMBERS, RECALL_DEPTHS
+from knnmt.search.parameters import (
+    BLOCK_NUMBERS,
+    CHOSEN_DEPTH,
+    RECALL_AIM,
+    RECALL_DEPTHS,
+    RESCORE_COST,
+    RESCORES,
+    probe_counts,
+)
+
+# queries [rows, dim], number of candidates wanted, number of lists to probe → candidate ids [rows, candidates]
+ProbeLists = Callable[[Floats, int, int], Ids]
 
 
 class RecallTest:
@@ -41,7 +55,7 @@ class RecallTest:
             meter.advance(len(ids), units=len(ids))
 
     def rank(self, candidates: Ids) -> Floats:
-        """Exact distances [queries, m] of an engine's candidates [queries, m] in the engine's order.
+        """Exact distances [queries, m] of the candidates [queries, m] of an index, in the order of the index.
 
         Entries of the query's own sentence are left out, the rest moves up, +inf fills the end.
         """
@@ -57,3 +71,37 @@ class RecallTest:
         farthest = np.max(exact, axis=1, initial=0.0, where=exists)  # [queries]
         hits = np.count_nonzero(ranked[:, : rescore * depth] <= farthest[:, None], axis=1)
         return float(np.minimum(hits, exists.sum(axis=1)).sum() / max(1, exists.sum()))
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """Lists to look through, candidates for each neighbour wanted, and the recall@depth they give."""
+
+    probes: int
+    rescore: int
+    recall: dict[str, float]
+
+
+def choose(probe: ProbeLists, lists: int, test: RecallTest) -> OperatingPoint:
+    """Probes and rescore that reach the aim at the least cost; where nothing does, as much as there is."""
+    list_size = len(test.entries) / lists
+    width = max(RESCORES) * max(RECALL_DEPTHS) + test.longest
+    least, chosen = np.inf, None
+    with progress("Choosing probes", unit="queries") as meter:
+        for probes in probe_counts(lists):
+            if probes * list_size >= least:
+                break
+            ranked = test.rank(probe(test.queries, width, probes))
+            reached = [rescore for rescore in RESCORES if test.recall(ranked, CHOSEN_DEPTH, rescore) >= RECALL_AIM]
+            rescore = reached[0] if reached else max(RESCORES)
+            cost = probes * list_size + RESCORE_COST * CHOSEN_DEPTH * rescore if reached else np.inf
+            if cost <= least:
+                least, chosen = cost, OperatingPoint(probes, rescore, recall_at_depths(test, ranked, rescore))
+            meter.advance(units=len(test.queries))
+    assert chosen is not None
+    return chosen
+
+
+def recall_at_depths(test: RecallTest, ranked: Floats, rescore: int) -> dict[str, float]:
+    """Recall at every depth that is reported."""
+    return {str(depth): round(test.recall(ranked, depth, rescore), 4) for depth in RECALL_DEPTHS}

@@ -1,28 +1,26 @@
-"""Search in a store: candidates of the index and of the pairs it does not cover, by exact distance."""
+"""Search in a store: candidates of the index and of the entries it does not cover, by exact distance."""
 
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from knnmt.datastore import Entries, Ids, Store
+from knnmt.datastore import ConfigFile, Entries, Ids, Store
 from knnmt.datastore.segment import FIX as FIX_SEGMENT
 from knnmt.errors import StoreError
-from knnmt.search.config import FIX, IndexConfig, exact_config
-from knnmt.search.distance import DamagedKeyError, closest
-from knnmt.search.engine import Engine
-from knnmt.search.engines import ENGINES
-from knnmt.search.exact import Exclude, nearest_allowed
+from knnmt.search.config import IndexConfig, flat_config
+from knnmt.search.exact import DamagedKeyError, Exclude, closest, nearest_allowed
 from knnmt.search.flat import Flat
-from knnmt.search.holding import fits_in_memory
+from knnmt.search.index import INDEX_KINDS, Index
 from knnmt.search.keys import Floats
 from knnmt.search.neighbours import Neighbours
+from knnmt.search.parameters import fits_in_memory
 
 WIDER = (1, 2, 4, 8, 16, 32, 64)  # times as far as usual; what is then still missing is looked for exactly
 
 
 class Searcher:
-    """Finds the nearest pairs of a store. Threads may share one.
+    """Finds the nearest entries of a store. Threads may share one.
 
     Example:
         neighbours = Searcher(store).search(hidden_states, k=8)
@@ -35,21 +33,20 @@ class Searcher:
         Args:
             in_memory: hold the index in memory, which is quicker, or map its file; None: hold it where it fits
         """
-        if not store.pairs:
-            raise StoreError(f"{store.path} holds no pairs; add some with `knnmt build`")
+        if not store.entry_count:
+            raise StoreError(f"{store.path} holds no entries; add some with `knnmt build`")
         self.store = store
         self.entries = store.entries
-        self.config = exact_config(store)
-        self.engines: list[Engine] = []
-        covered: frozenset[str] = frozenset()
-        if store.index_directory is not None:
-            self.config = IndexConfig.read(store.index_directory)
-            covered = frozenset(self.config.segments)
-            held = fits_in_memory(self.config.pairs, self.config.dim) if in_memory is None else in_memory
-            self.engines.append(_open(store, self.config, held))
-        tail = [segment for segment in store.segments if segment.name not in covered]
-        if tail:
-            self.engines.append(Flat(Entries(tail)))
+        self.config = flat_config(store.entries)
+        self.indexes: list[Index] = []
+        uncovered = {segment.name for segment in store.segments}
+        if store.index_config is not None:
+            self.config = IndexConfig.of(store.index_config)
+            uncovered -= self.config.segments.keys()
+            held = fits_in_memory(self.config.entries, self.config.dim) if in_memory is None else in_memory
+            self.indexes.append(_open(store.index_config, self.config, store.entries, held))
+        if uncovered:
+            self.indexes.append(Flat(store.entries.of_segments(uncovered)))
 
     @property
     def description(self) -> str:
@@ -57,16 +54,16 @@ class Searcher:
         probes = self.config.probes
         if probes is None:
             return self.config.index
-        return f"{self.config.index},probes={probes}{',in-memory' if self.engines[0].in_memory else ''}"
+        return f"{self.config.index},probes={probes}{',in-memory' if self.indexes[0].in_memory else ''}"
 
     def search(self, queries: npt.NDArray[np.float32], k: int, exclude: Exclude | None = None) -> Neighbours:
-        """The k nearest pairs of each query.
+        """The k nearest entries of each query.
 
         Args:
             queries: float32 [rows, dim]
             k: how many
             exclude: takes candidate ids [n, m] (−1 where there is none) and the rows [n] of `queries` they are for,
-                and gives a mask [n, m] that is True where a pair is to be left out; called until k others are found
+                and gives a mask [n, m] that is True where an entry is to be left out; called until k others are found
         """
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.entries.dim:
@@ -86,7 +83,7 @@ class Searcher:
         for widen in WIDER[0 if exclude is None else 1 :]:
             if not len(pending):
                 return ids, distances
-            found = [self._candidates(engine, queries[pending], pending, k, widen, exclude) for engine in self.engines]
+            found = [self._candidates(index, queries[pending], pending, k, widen, exclude) for index in self.indexes]
             candidates = np.concatenate([allowed for allowed, _ in found], axis=1)
             ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
             pending = pending[~np.all([enough for _, enough in found], axis=0)]
@@ -96,11 +93,11 @@ class Searcher:
         return ids, distances
 
     def _candidates(
-        self, engine: Engine, queries: Floats, rows: Ids, k: int, widen: int, exclude: Exclude | None
+        self, index: Index, queries: Floats, rows: Ids, k: int, widen: int, exclude: Exclude | None
     ) -> tuple[Ids, npt.NDArray[np.bool_]]:
-        """What an engine proposes without what is left out, and for which rows that is k, or all it has."""
-        proposed = engine.candidates(queries, k, widen)
-        all_there = np.count_nonzero(proposed >= 0, axis=1) >= engine.size
+        """What an index proposes without what is left out, and for which rows that is k, or all it has."""
+        proposed = index.candidates(queries, k, widen)
+        all_there = np.count_nonzero(proposed >= 0, axis=1) >= index.size
         if exclude is not None:
             proposed = np.where(exclude(proposed, rows), -1, proposed)
         return proposed, all_there | (np.count_nonzero(proposed >= 0, axis=1) >= k)
@@ -111,8 +108,11 @@ class Searcher:
         except DamagedKeyError as error:
             raise self._damaged("keys that are not numbers") from error
         except IndexError as error:
-            message = f"the index in {self.store.index_directory} names pairs that the store does not have; {FIX}"
-            raise StoreError(message) from error
+            file = self.store.index_config
+            assert file is not None, "exact search proposes what it has read"
+            raise StoreError(
+                f"the index in {file.directory} names entries that the store does not have; {file.fix}"
+            ) from error
 
     def _damaged(self, what: str) -> StoreError:
         return StoreError(
@@ -120,29 +120,31 @@ class Searcher:
         )
 
 
-def _open(store: Store, config: IndexConfig, in_memory: bool) -> Engine:
-    assert store.index_directory is not None
-    if config.kind not in ENGINES:
+def _open(file: ConfigFile, config: IndexConfig, entries: Entries, in_memory: bool) -> Index:
+    if config.kind not in INDEX_KINDS:
         raise StoreError(
-            f"the index in {store.index_directory} is of kind {config.kind!r}, which this version of knnmt "
+            f"the index in {file.directory} is of kind {config.kind!r}, which this version of knnmt "
             "does not know; install a newer one"
         )
-    segments = [segment for segment in store.segments if segment.name in config.segments]
-    if len(segments) != len(config.segments) or sum(map(len, segments)) != config.pairs or config.dim != store.dim:
-        raise StoreError(f"the index in {store.index_directory} is not of this store's segments; {FIX}")
-    return ENGINES[config.kind].open(store.index_directory, config, segments, in_memory)
+    covered = entries.of_segments(config.segments)
+    if not config.is_of(entries) or len(covered) != config.entries or config.dim != entries.dim:
+        raise StoreError(f"the index in {file.directory} is not of this store's segments; {file.fix}")
+    return INDEX_KINDS[config.kind].open(file.directory, config, covered, in_memory)
 
 
 def describe_index(store: Store) -> dict[str, Any]:
     """What searches a store, as `knnmt info` shows it; opens no index."""
-    config = exact_config(store) if store.index_directory is None else IndexConfig.read(store.index_directory)
+    file = store.index_config
+    config = flat_config(store.entries) if file is None else IndexConfig.of(file)
     return {
         "engine": config.engine,
         "index": config.index,
         "probes": config.probes,
         "rescore": config.rescore,
         "recall": config.recall,
-        "pairs": config.pairs,
-        "exact_pairs": store.pairs - config.pairs,
-        "problems": [] if store.index_directory is None else config.problems(store.index_directory),
+        "entries": config.entries,
+        "exact_entries": store.entry_count - config.entries,
+        "pairs": config.entries,  # the earlier names of these two
+        "exact_pairs": store.entry_count - config.entries,
+        "problems": [] if file is None else config.problems(file.directory),
     }

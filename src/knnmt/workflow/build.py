@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from knnmt.binding import load_recorded, record_of
 from knnmt.corpus import Corpus, Pair
-from knnmt.datastore import Plan, Segment, StagedSegment, Store, StoredSentences, StoreWriter
+from knnmt.datastore import Entries, Plan, Segment, StagedSegment, Store, StoredSentences, StoreWriter
 from knnmt.datastore.files import check_name
 from knnmt.datastore.segment import problems
 from knnmt.errors import ModelError, StoreError
 from knnmt.model import Engine, Purpose, TranslationModel, choose_engine
 from knnmt.progress import Meter, progress
 from knnmt.ranges import ranges
-from knnmt.search import build_index, kept_kind, needs_index
+from knnmt.search import build_index, check_kind, kept_kind, needs_index
 from knnmt.workflow.pairing import check_pairing
 
 Options = ParamSpec("Options")
@@ -36,15 +36,15 @@ class BuildReport:
 
     Attributes:
         store: as it is now
-        pairs, sentences: added
-        resumed: pairs that a killed build had left behind, ready
+        entries, sentences: added; sentences are sentence pairs
+        resumed: entries that a killed build had left behind, ready
         too_long: sentences left out because they are longer than the model takes
-        left_out: lines or entries by why they were left out: empty, header, fuzzy, obsolete, untranslated
+        left_out: lines or messages by why they were left out: empty, header, fuzzy, obsolete, untranslated
         known: sentence pairs that were in the store already: left out, or with `keep_duplicates` there again
     """
 
     store: Store
-    pairs: int = 0
+    entries: int = 0
     sentences: int = 0
     resumed: int = 0
     too_long: int = 0
@@ -103,7 +103,7 @@ def build_with_report(
         drop_unfinished: remove what stopped builds have left, first; without a corpus, nothing else is done
         force: do not ask whether the corpus is in the model's languages and its two sides belong together
     """
-    needs_index((), frozenset(), index)  # a wrong name is told before anything runs
+    check_kind(index)  # before anything runs
     path = Path(store)
     check_name(path)
     exists = (path / "manifest.json").exists()
@@ -134,7 +134,7 @@ def build_with_report(
                 counts = _fill(staged, running, pairs, known, meter)
         plan = writer.plan(staged)
         return BuildReport(
-            pairs=staged.rows,
+            entries=staged.rows,
             sentences=staged.sentences,
             store=writer.commit(plan, index=_index(writer, plan, index)),
             resumed=resumed,
@@ -146,7 +146,7 @@ def build_with_report(
 
 def _index(writer: StoreWriter, plan: Plan, kind: str) -> Path | None:
     """A new index over the planned segments, where they need one."""
-    before = writer.store.index_directory if writer.store else None
+    before = writer.store.index_config if writer.store else None
     covered = writer.store.covered_segments() if writer.store else frozenset()
     lost = before is not None and not covered
     if not lost and not needs_index(plan.segments, covered, kind):
@@ -159,9 +159,9 @@ def _built_index(writer: StoreWriter, segments: Sequence[Segment], kind: str, so
     for segment in segments:
         if segment not in sound and (damage := problems(segment.path, segment.record)):
             raise StoreError(damage[0])
-    place = writer.new_directory("index")
-    build_index(segments, place, kind)
-    return place
+    directory = writer.new_directory("index")
+    build_index(Entries(segments), directory, kind)
+    return directory
 
 
 def _store_of(run: Callable[Options, BuildReport]) -> Callable[Options, Store]:
@@ -192,7 +192,7 @@ def _reindexed(path: Path, kind: str) -> Store:
     """The store with a new index: of another kind, or in place of one that was lost or damaged."""
     with StoreWriter(path, Store.open(path).model) as writer:
         store = writer.opened
-        return writer.commit(index=_built_index(writer, store.segments, kept_kind(store.index_directory, kind)))
+        return writer.commit(index=_built_index(writer, store.segments, kept_kind(store.index_config, kind)))
 
 
 def _without_unfinished(path: Path) -> Store:
@@ -222,8 +222,8 @@ class _KnownPairs:
         """Which of the hashes [n] are those of stored pairs."""
         if not len(self.hashes):
             return np.zeros(len(hashes), np.bool_)
-        places = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
-        return np.asarray(self.hashes[places] == hashes)
+        nearest = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
+        return np.asarray(self.hashes[nearest] == hashes)
 
 
 def _hashes(pairs: Sequence[Pair]) -> NDArray[np.uint64]:

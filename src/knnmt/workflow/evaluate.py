@@ -133,7 +133,7 @@ def evaluate(
     settings.check_vocabulary(store.model.vocab_size)
     session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings, force=force)
     needs = Needs.of_all([Needs(1, top=1), *(combiner.needs for combiner in combiners.values() if combiner)])
-    needs = replace(needs, k=min(needs.k, store.pairs))
+    needs = replace(needs, k=min(needs.k, store.entry_count))
     features = collect_features(session.engine, session.searcher, session.pairs, needs)
     if settings.skip_above < 1:
         features = features.skipping(settings.skip_above)

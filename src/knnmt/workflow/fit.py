@@ -167,9 +167,10 @@ def fit(
 
 def check_method(method: Method, store: Store) -> Needs:
     """What a method needs of a store, if the store can give it."""
-    needs = method.needs(store.pairs)
-    if needs.k > store.pairs:
-        raise MethodError(f"K is {needs.k}, but the store {store.path} holds only {store.pairs} pairs; lower --k.")
+    needs = method.needs(store.entry_count)
+    if needs.k > store.entry_count:
+        held = f"the store {store.path} holds only {store.entry_count} entries"
+        raise MethodError(f"K is {needs.k}, but {held}; lower --k.")
     for flag, asked in (("--k", needs.k), ("--top", needs.top)):
         if asked > store.model.vocab_size:
             raise MethodError(f"{flag} is {asked}, but the model knows {store.model.vocab_size} tokens; lower it.")

@@ -10,13 +10,14 @@ from knnmt.search import describe_index
 
 
 def info(store: Store | str | Path) -> dict[str, Any]:
-    """Pairs, sentences, bytes by part, model, search and combiners, in the form that programs rely on."""
+    """Entries, sentences, bytes by part, model, search and combiners, in the form that programs rely on."""
     store = Store.open(store)
     default = default_of(store)
     return {
         "path": str(store.path),
-        "pairs": store.pairs,
-        "sentences": store.sentences,
+        "entries": store.entry_count,
+        "pairs": store.entry_count,  # the earlier name
+        "sentences": store.sentence_count,
         "segments": len(store.segments),
         "dim": store.dim,
         "fingerprint": store.fingerprint,
@@ -25,7 +26,10 @@ def info(store: Store | str | Path) -> dict[str, Any]:
         "search": _search(store),
         "default": {"name": default.name, "why": default.why, "unusable": list(default.unusable)},
         "combiners": [_combiner(store, name) for name in sorted(store.combiners)],
-        "unfinished": [{"sentences": each.sentences, "pairs": each.rows} | each.state for each in store.unfinished()],
+        "unfinished": [
+            {"sentences": each.sentences, "entries": each.rows, "pairs": each.rows} | each.state
+            for each in store.unfinished()
+        ],
     }
 
 

@@ -1,4 +1,4 @@
-"""Whether a store is whole: every byte, and whether its index and combiners can be used."""
+"""Whether a store is whole: every byte, and whether its indexes, views and combiners can be used."""
 
 from pathlib import Path
 
@@ -19,10 +19,11 @@ def verify(store: Store | str | Path) -> list[str]:
     if problems:
         return problems
     opened = Store.open(path)  # which is damaged, if at all, in a way that the files do not show
-    try:
-        Searcher(opened, in_memory=False)
-    except KnnmtError as error:
-        problems.append(str(error))
+    for view in (None, *sorted(opened.manifest.views)):
+        try:
+            Searcher(opened if view is None else opened.view(view), in_memory=False)
+        except KnnmtError as error:
+            problems.append(str(error))
     chosen = opened.manifest.default
     if chosen not in (None, BASE, *opened.combiners):
         problems.append(f"{opened.path} is to be used with {chosen}, which it does not have; choose with `knnmt use`")
