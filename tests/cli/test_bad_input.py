@@ -164,7 +164,7 @@ def test_stores(refused: Callable[..., None], world: Path, model_name: str, argu
     for name, change in (("newer", {"format": 99}), ("moved", {"model": manifest["model"] | {"id": "/gone/model"}})):
         shutil.copytree("store", name)
         Path(name, "manifest.json").write_text(json.dumps(manifest | change))
-    refuse("^The store newer has format 99 and this knnmt reads up to 2; upgrade with", "newer")
+    refuse("^The store newer has format 99 and this knnmt reads up to 3; upgrade with", "newer")
     shutil.copytree("store", "damaged")
     os.truncate("damaged/manifest.json", 50)
     refuse("^damaged/manifest.json is damaged; restore it", "damaged")
@@ -198,7 +198,7 @@ def test_a_store_whose_name_is_not_utf8(refused: Callable[..., None], arguments:
 
 def test_methods(refused: Callable[..., None]) -> None:
     dev = ("dev.de", "dev.en")
-    refused(r"^K is 99999, but the store store holds only \d+ pairs; lower --k", "fit", "store", *dev, "--k", "99999")
+    refused(r"^K is 99999, but the store store holds only \d+ entries; lower --k", "fit", "store", *dev, "--k", "99999")
     refused("^There is no method magic; choose one of", "fit", "store", *dev, "--method", "magic")
     for name in ("base", "bleu"):
         refused(f"^The name {name} means something else to other commands", "fit", "store", *dev, "--name", name)

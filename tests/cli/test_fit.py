@@ -198,7 +198,7 @@ def test_ctrl_c_is_a_result(run: Run, world: Path, monkeypatch: pytest.MonkeyPat
         (("--exact-perturbation", "--method", "vanilla"), "^--exact-perturbation is of the method robust"),
         (("--hidden", "8"), "^--hidden is of the method adaptive and says nothing to robust"),
         (("--decode-best", "2"), "^--decode-best is of the method vanilla"),
-        (("--k", "99999"), r"^K is 99999, but the store store holds only \d+ pairs; lower --k"),
+        (("--k", "99999"), r"^K is 99999, but the store store holds only \d+ entries; lower --k"),
         (("--learning-rate", "0"), "cannot have learning_rate 0; give a number above 0"),
         (("--alpha", "1.5"), "share α is from 0 to 1"),
         (("--sigma", "-1"), "finite and not negative"),

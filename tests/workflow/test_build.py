@@ -278,7 +278,7 @@ def test_a_store_knows_its_key_layer(tmp_path: Path, model: TranslationModel, wr
     more = write_corpus(SENTENCES[3:5], "more")
     grown = build(tmp_path / "store", more, model.name, device="cpu")
     assert grown.model.key_layer == "ffn_input"
-    assert grown.sentences == 5
+    assert grown.sentence_count == 5
     with pytest.raises(StoreError, match="key layer 'ffn_input', not 'output'"):
         build(tmp_path / "store", more, key_layer="output", device="cpu")
     assert Store.open(tmp_path / "store").manifest == grown.manifest

@@ -114,7 +114,7 @@ def test_a_store_smaller_than_the_usual_k(tmp_path: Path, model: TranslationMode
         ({"name": "base"}, MethodError, "choose another"),
         ({"name": "a/b"}, StoreError, "use letters, digits"),
         ({"k": 0}, MethodError, "give 1 or more"),
-        ({"k": 100_000}, MethodError, r"K is 100000, but .* holds only \d+ pairs; lower --k"),
+        ({"k": 100_000}, MethodError, r"K is 100000, but .* holds only \d+ entries; lower --k"),
     ],
 )
 def test_a_wrong_option_is_told_before_anything_runs(
