@@ -163,7 +163,7 @@ def test_stores(refused: Callable[..., None], world: Path, model_name: str, argu
     for name, change in (("newer", {"format": 99}), ("moved", {"model": manifest["model"] | {"id": "/gone/model"}})):
         shutil.copytree("store", name)
         Path(name, "manifest.json").write_text(json.dumps(manifest | change))
-    refuse("^The store newer has format 99 and this knnmt reads up to 2; upgrade with", "newer")
+    refuse("^The store newer has format 99 and this knnmt reads up to 3; upgrade with", "newer")
     shutil.copytree("store", "damaged")
     os.truncate("damaged/manifest.json", 50)
     refuse("^damaged/manifest.json is damaged; restore it", "damaged")

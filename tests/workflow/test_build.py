@@ -1,6 +1,7 @@
 """The store a build makes against one made sentence by sentence; builds that are killed; what is left out."""
 
 import importlib
+import json
 import shutil
 import weakref
 from collections.abc import Callable, Iterator
@@ -278,7 +279,7 @@ def test_a_store_knows_its_key_layer(tmp_path: Path, model: TranslationModel, wr
     more = write_corpus(SENTENCES[3:5], "more")
     grown = build(tmp_path / "store", more, model.name, device="cpu")
     assert grown.model.key_layer == "ffn_input"
-    assert grown.sentences == 5
+    assert grown.sentence_count == 5
     with pytest.raises(StoreError, match="key layer 'ffn_input', not 'output'"):
         build(tmp_path / "store", more, key_layer="output", device="cpu")
     assert Store.open(tmp_path / "store").manifest == grown.manifest
@@ -312,11 +313,20 @@ def test_who_names_an_index_gets_it(
     assert build(tmp_path / "auto", write_corpus(SENTENCES), model).index_directory is None
 
 
-@pytest.mark.parametrize("damage", [shutil.rmtree, lambda place: (place / "config.json").write_text("{")])
-def test_a_lost_index_is_made_anew(
+def other_content(index: Path) -> None:
+    """Of segments with the same names."""
+    config = json.loads((index / "config.json").read_text())
+    config["segments"] = dict.fromkeys(config["segments"], "0" * 32)
+    (index / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    "damage", [shutil.rmtree, lambda index: (index / "config.json").write_text("{"), other_content]
+)
+def test_a_lost_index_is_rebuilt(
     tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus, damage: Callable[[Path], object]
 ) -> None:
-    """Without a corpus nothing else is done; with one, though few pairs would need no index."""
+    """Without a corpus nothing else is done; with one, though few entries would need no index."""
     path = tmp_path / "store"
     for corpus in ([], write_corpus(SENTENCES[-3:], "more")):
         before = build(path, write_corpus(SENTENCES[:-3]), model, index="ivf")

@@ -20,13 +20,13 @@ REFIT = "fit it again with `knnmt fit`, or remove it with `knnmt forget`"
 class Snapshot:
     """Segments and masks mapped, configs read, and the directories of indexes and combiners held for later.
 
-    A damaged segment raises `StoreError`. A damaged index, combiner or view does not: it says so when it is used.
+    A damaged segment raises `StoreError`. A damaged index, combiner or view does not: its `problem` says what is wrong.
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
-        # What is in a segment is mapped here and now; an index or a combiner is opened when somebody needs it.
+        # Held before anything is read, and for as long as an index or a combiner may still have to be opened.
         lease = Lease(path / record.directory for record in manifest.derived())
         weakref.finalize(self, lease.release)
         self.segments = tuple(

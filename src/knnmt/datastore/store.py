@@ -60,7 +60,7 @@ class Store:
         """A store by its directory; one that is open stays the snapshot that it is.
 
         Raises `StoreError` where there is no store, a newer one, or one with missing or damaged segments. A damaged
-        index, combiner or view does not keep the store from opening: who wants to use it is told.
+        index, combiner or view does not keep the store from opening; it raises when it is used.
         """
         if isinstance(store, Store):
             return store
@@ -128,7 +128,7 @@ class Store:
     def covered_segments(self) -> frozenset[str]:
         """Names of the segments the index covers.
 
-        None where the index is missing, damaged or of other segments, so that it is built again.
+        Empty where the index is missing, damaged or of other segments, so that it is built again.
         """
         record = None if self.index_config is None else read_index_record(self.index_config)
         return frozenset(record.segments) if record is not None and record.is_of(self.entries) else frozenset()

@@ -1,7 +1,7 @@
 """Adding to a store: everything new goes to new directories, and one replacement of the manifest names them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -212,7 +212,7 @@ class StoreWriter:
             raise ValueError("only a directory made by new_directory can be committed")
         return {directory: self._record(directory) for directory in new}
 
-    def _commit(self, manifest: Manifest, new: Iterable[Path]) -> Store:
+    def _commit(self, manifest: Manifest, new: Collection[Path]) -> Store:
         """Replace the manifest by one that names new directories, once these are on the disk."""
         for directory in new:
             sync_tree(directory)

@@ -45,8 +45,9 @@ class Searcher:
             uncovered -= self.config.segments.keys()
             held = fits_in_memory(self.config.entries, self.config.dim) if in_memory is None else in_memory
             self.indexes.append(_open(store.index_config, self.config, store.entries, held))
-        if uncovered:
-            self.indexes.append(Flat(store.entries.of_segments(uncovered)))
+        tail = store.entries.of_segments(uncovered)
+        if len(tail):
+            self.indexes.append(Flat(tail))
 
     @property
     def description(self) -> str:
