@@ -59,7 +59,7 @@ def main() -> None:
 def _compare(session: Session, options: argparse.Namespace) -> dict:
     cached = _Timer()
     with cached:
-        features = collect_features(session.model, session.searcher, session.pairs, Needs(K, K))
+        features = collect_features(session.engine, session.searcher, session.pairs, Needs(K, K))
     filled = cached.cpu
     recipe = Recipe(updates=options.updates)
     loop = _Loop(
@@ -111,7 +111,7 @@ class _Uncached:
     def update(self) -> None:
         chosen = self.rng.choice(len(self.session.pairs), self.recipe.batch_sentences, replace=False)
         pairs = [self.session.pairs[i] for i in chosen]
-        features = collect_features(self.session.model, self.session.searcher, pairs, Needs(K, K))
+        features = collect_features(self.session.engine, self.session.searcher, pairs, Needs(K, K))
         noise = ClosedForm(self.recipe.sigma, features.dim, self.rng)
         loop = _Loop(self.combiner, features, self.recipe, noise)
         loop._update(self.recipe.ratio(0))

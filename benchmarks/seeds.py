@@ -44,7 +44,7 @@ def main() -> None:
         judged["test"] = _features(session, pairs, options.k)
     train_on = dev
     if options.self_trained:
-        train_on = collect_stored(session.model, session.searcher, options.self_trained, Needs(options.k, options.k))
+        train_on = collect_stored(session.engine, session.searcher, options.self_trained, Needs(options.k, options.k))
     result = {"base": {name: features.base_nll for name, features in judged.items()}}
     for variant in options.variants.split(","):
         result[variant] = _variant(session, train_on, judged, variant, options)
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def _features(session: Session, pairs: list, k: int) -> Features:
-    return collect_features(session.model, session.searcher, pairs, Needs(k, k))
+    return collect_features(session.engine, session.searcher, pairs, Needs(k, k))
 
 
 def _variant(session: Session, train_on: Features, judged: dict[str, Features], variant: str, options) -> dict:
