@@ -27,10 +27,10 @@ import torch
 from machine import machine
 
 import knnmt
+from knnmt.binding import record_of
 from knnmt.corpus import Corpus
 from knnmt.datastore import StoreWriter
-from knnmt.decoding import record_of
-from knnmt.model import TranslationModel, make_runner
+from knnmt.model import Engine, Purpose, TorchEngine, TranslationModel, choose_engine
 from knnmt.progress import Meter
 
 workflow: Any = importlib.import_module("knnmt.workflow.build")  # the package has a function of that name
@@ -43,28 +43,27 @@ WAYS = {
 BLOCK_TOKENS = 4096  # so that all ways have several turns
 
 
-def bare(model: TranslationModel) -> Callable[[Any], None]:
+def bare(engine: Engine) -> Callable[[Any], None]:
     """Encoder, decoder and output projection, and nothing else."""
 
     @torch.inference_mode()
     def run(block: Any) -> None:
-        for states in model.batches(block.sources, block.targets):
-            for hidden in torch.split(states.hidden, model.chunk_rows):
-                model.logits(hidden)
+        for states in engine.batches(block.sources, block.targets):
+            for hidden in torch.split(states.hidden, engine.chunk_rows):
+                engine.project(hidden)
 
     return run
 
 
 def building(model: TranslationModel, way: str, scratch: Path, stack: ExitStack) -> Callable[[Any], None]:
     """What `knnmt build` does with a block."""
-    runner = make_runner(model, *WAYS[way], "passes")
-    model = model.run_by(runner)
-    writer = stack.enter_context(StoreWriter(scratch / way.replace(" ", "-"), record_of(model, runner)))
+    engine = choose_engine(model, *WAYS[way], Purpose.TARGETS)
+    writer = stack.enter_context(StoreWriter(scratch / way.replace(" ", "-"), record_of(engine)))
     staged = writer.stage("benchmark")
     meter = Meter()
 
     def run(block: Any) -> None:
-        keys, values, confidence, lengths = workflow._encode(model, block, meter)
+        keys, values, confidence, lengths = workflow._encode(engine, block, meter)
         staged.append(keys, values, confidence, lengths, block.pairs, {})
 
     return run
@@ -86,7 +85,7 @@ def main() -> None:
     cpu: defaultdict[str, float] = defaultdict(float)
     tokens = 0
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
-        ways = {"bare pass": bare(model)}
+        ways = {"bare pass": bare(TorchEngine(model))}
         ways |= {way: building(model, way, Path(scratch), stack) for way in WAYS}
         for number, block in enumerate(workflow._blocks(model, iter(corpus), workflow._KnownPairs(None, False))):
             for way, run in ways.items():

@@ -198,7 +198,6 @@ def _ctranslate2(directory: str, threads: int) -> Callable[[list[str]], int]:
 
 def _knnmt(name: str, options: argparse.Namespace, parts: Times) -> Callable[[list[str]], int]:
     import faiss
-    from knnmt.decoding.engines import Engine
 
     import knnmt
 
@@ -216,17 +215,16 @@ def _knnmt(name: str, options: argparse.Namespace, parts: Times) -> Callable[[li
     method, *variants = name.split("@")
     for variant in variants:
         settings = replace(settings, **_variant(variant))
-    translator = knnmt.Translator(options.store, method, settings=settings, model=options.model)
-    engine: Engine = translator.engine
-    _watch_decoder(engine, parts)
-    if engine.memory is not None:
-        _watch(engine.memory.searcher, "search", "search", parts)
-        _watch(engine.memory.combiner, "combine", "combiner", parts)
+    translator = knnmt.Translator.open(options.store, method, settings=settings, model=options.model)
+    _watch_decoder(translator.engine, parts)
+    if translator.memory is not None:
+        _watch(translator.memory.searcher, "search", "search", parts)
+        _watch(translator.memory.combiner, "combine", "combiner", parts)
 
     def translate(lines: list[str]) -> int:
         longest = _cap(max(map(len, translator.model.codec.encode_sources(lines))))
-        translator.settings = replace(settings, max_length=longest)
-        return sum(translation.tokens for translation in translator.run(lines))
+        translations = translator.translations(lines, replace(settings, max_length=longest))
+        return sum(translation.tokens for translation in translations)
 
     return translate
 
@@ -249,17 +247,18 @@ def _variant(name: str) -> dict[str, Any]:
 
 def _watch_decoder(engine: Any, parts: Times) -> None:
     """Time the model: encoding, steps and what moving hypotheses costs it."""
-    start = engine.runner.start
+    start = engine.start
 
     def watched(sources: Any) -> Any:
         before = time.process_time()
         decoder = start(sources)
         parts["model"] += time.process_time() - before
         _watch(decoder, "step", "model", parts, count=True)
+        _watch(decoder, "project", "model", parts)
         _watch(decoder, "select", "model", parts)
         return decoder
 
-    engine.runner.start = watched
+    engine.start = watched
 
 
 def _watch(thing: Any, method: str, part: str, parts: Times, count: bool = False) -> None:
@@ -287,7 +286,7 @@ def _show(result: dict[str, Any]) -> None:
     print(f"{result['sentences']} sentences, {result['batch']}×{result['beam']} rows")
     for name, reason in result["left_out"].items():
         print(f"left out: {name}, {reason}")
-    print(f"{'':22}{'sent./CPU-s':>12}{'sent./s':>10}{'CPU-ms/token':>14}{'peak MB':>10}   CPU-ms a step")
+    print(f"{'':22}{'sent./CPU-s':>12}{'sent./s':>10}{'CPU-ms/token':>14}{'peak MB':>10}   CPU-ms per step")
     for name, system in result["systems"].items():
         split = ", ".join(f"{part} {cost:.1f}" for part, cost in system["cpu_ms_per_step"].items())
         print(

@@ -61,7 +61,7 @@ def main() -> None:
 def _compare(session: Session, options: argparse.Namespace) -> dict[str, Any]:
     cached = _Timer()
     with cached:
-        features = collect_features(session.model, session.searcher, session.pairs, Needs(K, K))
+        features = collect_features(session.engine, session.searcher, session.pairs, Needs(K, K))
     filled = cached.cpu
     recipe = Recipe(updates=options.updates)
     loop = _Loop(
@@ -113,7 +113,7 @@ class _Uncached:
     def update(self) -> None:
         chosen = self.rng.choice(len(self.session.pairs), self.recipe.batch_sentences, replace=False)
         pairs = [self.session.pairs[i] for i in chosen]
-        features = collect_features(self.session.model, self.session.searcher, pairs, Needs(K, K))
+        features = collect_features(self.session.engine, self.session.searcher, pairs, Needs(K, K))
         loop = _Loop(self.combiner, features, self.recipe, _perturber(features.dim, self.rng))
         loop._update(loop._alpha())
 

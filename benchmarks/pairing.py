@@ -14,7 +14,7 @@ from machine import machine
 
 from knnmt.corpus import Corpus, Pair
 from knnmt.corpus.sample import RUN, RUNS
-from knnmt.model import TranslationModel, make_runner
+from knnmt.model import Engine, Purpose, TranslationModel, choose_engine
 from knnmt.workflow.pairing import _CLEAR, _FEW, Evidence, evidence
 
 COLUMNS = [
@@ -37,12 +37,12 @@ def main() -> None:
     options = parser.parse_args()
     print(machine())
     model = TranslationModel.load(options.model)
-    model = model.run_by(make_runner(model, precision="int8", work="passes"))
+    engine = choose_engine(model, precision="int8", purpose=Purpose.TARGETS)
     print(f"| {' | '.join(COLUMNS)} |")
     print("|---" * len(COLUMNS) + "|")
     for source, target in zip(options.corpus[::2], options.corpus[1::2], strict=True):
         pairs = list(Corpus([source, target], languages=model.codec.languages))
-        _row(model, source, [_sample(pairs, seed) for seed in range(options.samples)])
+        _row(engine, source, [_sample(pairs, seed) for seed in range(options.samples)])
 
 
 def _sample(pairs: list[Pair], seed: int) -> list[Pair]:
@@ -51,15 +51,15 @@ def _sample(pairs: list[Pair], seed: int) -> list[Pair]:
     return [pair for start in starts for pair in pairs[start : start + RUN]]
 
 
-def _row(model: TranslationModel, name: str, samples: list[list[Pair]]) -> None:
+def _row(engine: Engine, name: str, samples: list[list[Pair]]) -> None:
     started = time.process_time()
-    few = [evidence(model, sample[:_FEW]) for sample in samples]
+    few = [evidence(engine, sample[:_FEW]) for sample in samples]
     seconds = (time.process_time() - started) / len(samples)
     clear = sum(min(each.order, each.together) >= _CLEAR for each in few)
-    right = [evidence(model, sample) for sample in samples]
-    swapped = [evidence(model, [Pair(pair.target, pair.source, "", 1) for pair in sample]) for sample in samples]
-    shuffled = [evidence(model, _unrelated(sample)) for sample in samples]
-    slipped = [evidence(model, _slipped(sample)) for sample in samples]
+    right = [evidence(engine, sample) for sample in samples]
+    swapped = [evidence(engine, [Pair(pair.target, pair.source, "", 1) for pair in sample]) for sample in samples]
+    shuffled = [evidence(engine, _unrelated(sample)) for sample in samples]
+    slipped = [evidence(engine, _slipped(sample)) for sample in samples]
     cells = [_range(right, "order"), _range(swapped, "order")]
     cells += [_range(each, "together") for each in (right, shuffled, slipped)]
     print(f"| {name} | {' | '.join(cells)} | {clear} of {len(samples)} | {seconds:.2f} |", flush=True)

@@ -16,11 +16,11 @@ import torch
 from machine import machine
 
 import knnmt
+from knnmt.binding import load_model
 from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Store
-from knnmt.decoding import load_model
 from knnmt.methods import load_combiner
-from knnmt.model import TranslationModel, make_runner
+from knnmt.model import Engine, Purpose, choose_engine
 from knnmt.progress import show_progress
 from knnmt.search import Searcher
 from knnmt.search.exact import nearest
@@ -31,14 +31,15 @@ K = 8
 
 
 @torch.inference_mode()
-def states(model: TranslationModel, pairs: list[Pair]) -> tuple[torch.Tensor, torch.Tensor]:
+def states(engine: Engine, pairs: list[Pair]) -> tuple[torch.Tensor, torch.Tensor]:
     """Keys and the model's likeliest tokens at every position."""
-    sources = model.codec.encode_sources([pair.source for pair in pairs])
-    targets = model.codec.encode_targets([pair.target for pair in pairs])
+    sources = engine.model.codec.encode_sources([pair.source for pair in pairs])
+    targets = engine.model.codec.encode_targets([pair.target for pair in pairs])
     keys, best = [], []
-    for batch in model.batches(sources, targets):
+    for batch in engine.batches(sources, targets):
         keys.append(batch.keys)
-        best += [model.logits(part).argmax(1) for part in torch.split(batch.hidden, model.chunk_rows)]
+        parts = torch.split(batch.hidden, engine.chunk_rows)
+        best += [engine.project(part).values.argmax(1) for part in parts]
     return torch.cat(keys), torch.cat(best)
 
 
@@ -56,19 +57,19 @@ def main() -> None:
     options = parser.parse_args()
     knnmt.tune_allocator()
     store = Store.open(options.store)
-    plain = load_model(store, "cpu")
+    model = load_model(store, "cpu")
     combiner = load_combiner(store, options.method)
     assert combiner is not None, "base searches for nothing"
     searcher = Searcher(store)
-    pairs = list(Corpus(options.corpus, languages=plain.codec.languages, limit=options.limit))
+    pairs = list(Corpus(options.corpus, languages=model.codec.languages, limit=options.limit))
     rows = []
     for precision in ("float32", "int8"):
-        model = plain.run_by(make_runner(plain, "onnx", precision, "passes"))
-        keys, best = states(model, pairs)
+        engine = choose_engine(model, "onnx", precision, Purpose.TARGETS)
+        keys, best = states(engine, pairs)
         if precision == "float32":
             exact_keys, exact_best = keys, best
             exact = nearest(key_blocks(searcher.entries, 1 << 15), keys.numpy(), K)
-        features = collect_features(model, searcher, pairs, combiner.needs)
+        features = collect_features(engine, searcher, pairs, combiner.needs)
         rows.append(
             {
                 "precision": precision,

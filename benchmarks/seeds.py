@@ -47,7 +47,7 @@ def main() -> None:
         judged["test"] = _features(session, pairs, options.k)
     train_on = dev
     if options.self_trained:
-        train_on = collect_stored(session.model, session.searcher, options.self_trained, Needs(options.k, options.k))
+        train_on = collect_stored(session.engine, session.searcher, options.self_trained, Needs(options.k, options.k))
     result: dict[str, dict[str, Any]] = {"base": {name: features.base_nll for name, features in judged.items()}}
     for variant in options.variants.split(","):
         result[variant] = _variant(session, train_on, judged, variant, options)
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _features(session: Session, pairs: list[Pair], k: int) -> Features:
-    return collect_features(session.model, session.searcher, pairs, Needs(k, k))
+    return collect_features(session.engine, session.searcher, pairs, Needs(k, k))
 
 
 def _variant(
@@ -77,7 +77,7 @@ def _variant(
         given = {"k": options.k, "seed": seed} | ({"beta": options.beta} if name == "robust" else {})
         method = method_with(name, given | ({"without": part} if part else {}))
         of_store = partial(combiner_of_method, session.store)
-        combiner = method.fit(Fitting(train_on, session.store, session.model, None, of_store)).combiner
+        combiner = method.fit(Fitting(train_on, session.store, session.engine, None, of_store)).combiner
         for split, features in judged.items():
             found[split].append(features.judge(combiner))
     return {

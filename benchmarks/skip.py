@@ -34,7 +34,7 @@ def main() -> None:
     combiner = load_combiner(session.store, options.method)
     assert combiner is not None, "base searches for nothing"
     needs = Needs.of_all([combiner.needs, Needs(1, top=1)])
-    features = collect_features(session.model, session.searcher, session.pairs, needs)
+    features = collect_features(session.engine, session.searcher, session.pairs, needs)
     surest = features.observation.log_p_top[:, 0].exp()
     rows = [
         {

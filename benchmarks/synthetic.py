@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 import knnmt
+from knnmt.binding import record_of
 from knnmt.corpus import Pair
 from knnmt.datastore import Entries, ModelRecord, StoreWriter
-from knnmt.decoding import record_of
 from knnmt.methods import AdaptiveMethod, RobustMethod, Vanilla
-from knnmt.model import TranslationModel, make_runner
+from knnmt.model import Purpose, TranslationModel, choose_engine
 from knnmt.progress import show_progress
 from knnmt.search import build_index
 
@@ -96,10 +96,9 @@ def spread(states: Any, tokens: Any, entries: int) -> Iterator[Block]:
 def make(path: Path, directory: str, corpus: list[Path], entries: int, precision: str = "int8") -> None:
     """A store for the model in a directory."""
     model = TranslationModel.load(directory, device="cpu")
-    runner = make_runner(model, "auto", precision, "passes")
-    model = model.run_by(runner)
+    engine = choose_engine(model, "auto", precision, Purpose.TARGETS)
     sources, targets = (file.read_text(encoding="utf-8").splitlines()[:1000] for file in corpus)
-    batches = list(model.batches(model.codec.encode_sources(sources), model.codec.encode_targets(targets)))
+    batches = list(engine.batches(model.codec.encode_sources(sources), model.codec.encode_targets(targets)))
     states = np.concatenate([batch.keys.numpy() for batch in batches])
     tokens = np.concatenate([batch.tokens.numpy() for batch in batches])
     states, tokens = states[tokens != model.codec.eos], tokens[tokens != model.codec.eos]  # nobody votes for the end
@@ -107,7 +106,7 @@ def make(path: Path, directory: str, corpus: list[Path], entries: int, precision
     combiners: dict[str, Any] = {"vanilla": Vanilla(K, 0.5, scale)}
     for method in (AdaptiveMethod(k=K, seed=SEED), RobustMethod(k=K, seed=SEED)):
         combiners[method.name] = method.untrained(scale)
-    write_store(path, record_of(model, runner), spread(states, tokens, entries), combiners)
+    write_store(path, record_of(engine), spread(states, tokens, entries), combiners)
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """Lines in, lines out."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator, explain
 from knnmt.decoding.splitting import Splitter
 from knnmt.errors import MethodError
+from knnmt.memory import Memory
 from knnmt.methods import Vanilla
-from knnmt.model import TranslationModel
+from knnmt.model import TranslationModel, choose_engine
+from knnmt.search import Searcher
 
 LINES = [source for source, _ in SENTENCES[20:32]]
 
@@ -181,3 +184,72 @@ def test_an_explanation_is_what_decoding_did(store: Store, model: TranslationMod
     base = explain(Translator.open(store, "base", model=model, settings=Settings(beam=1)), translation)
     assert base["tokens"][0]["lambda"] == 0
     assert base["tokens"][0]["neighbours"] == []
+
+
+def test_lines_are_read_as_they_are_needed(store: Store, model: TranslationModel) -> None:
+    """Sixteen batches at once, or fewer where a None says that nothing more is there."""
+    mine = translator(store, model, batch_size=2, max_length=5)
+    read: list[str | None] = []
+
+    def lines() -> Iterator[str | None]:
+        for line in [*LINES[:3], None, None, *LINES * 3]:
+            read.append(line)
+            yield line
+
+    found = mine.translate(lines())
+    assert read == []
+    answers = [next(found) for _ in range(3)]
+    assert read == [*LINES[:3], None]
+    answers.append(next(found))
+    assert len(read) == 5 + 16 * 2
+    answers += found
+    assert answers == list(mine.translate([*LINES[:3], *LINES * 3]))
+
+
+def test_what_was_read_before_an_error_is_translated_first(store: Store, model: TranslationModel) -> None:
+    def lines() -> Iterator[str | None]:
+        yield LINES[0]
+        yield None
+        raise MethodError("the end")
+
+    found = translator(store, model).translate(lines())
+    assert next(found) == next(translator(store, model).translate(LINES[:1]))
+    with pytest.raises(MethodError, match="the end"):
+        next(found)
+
+
+def test_settings_of_a_call(store: Store, model: TranslationModel) -> None:
+    mine = translator(store, model)
+    for options in ({"beam": 4, "n_best": 3}, {"max_length": 4}, {"length_penalty": 0.0}, {"split": False}):
+        settings = replace(mine.settings, **options)  # type: ignore[arg-type]
+        other = Translator.open(store, Vanilla(4, 0.5, 10.0), model=model, settings=settings)
+        assert list(mine.translations(LINES[:4], settings)) == list(other.translations(LINES[:4]))
+    assert mine.settings.beam == 2
+    for name, value in (("engine", "torch"), ("precision", "float32"), ("in_memory", True), ("skip_above", 0.5)):
+        with pytest.raises(MethodError, match=f"made with {name}=.*; make another translator"):
+            mine.translate(LINES, replace(mine.settings, **{name: value}))  # type: ignore[arg-type]
+    with pytest.raises(MethodError, match="--beam must be less"):
+        mine.translate(LINES, replace(mine.settings, beam=model.vocab_size))
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnx"])
+def test_a_translator_of_parts(engine: str, store: Store, model: TranslationModel) -> None:
+    settings = Settings(beam=2, engine=engine)
+    opened = Translator.open(store, Vanilla(4, 0.5, 10.0), model=model, settings=settings)
+    expected = list(opened.translate(LINES))
+    memory = Memory(Searcher(store), Vanilla(4, 0.5, 10.0))
+    for given in (model, choose_engine(model, engine)):
+        made = Translator(given, memory, settings)
+        assert list(made.translate(LINES)) == expected
+        assert made.signature == opened.signature
+    alone = Translator(model, settings=settings)
+    assert alone.method == "base"
+    assert "store:" not in alone.signature
+    assert list(alone.translate(LINES[:3])) != expected[:3]
+
+
+def test_settings_and_memory_skip_alike(store: Store, model: TranslationModel) -> None:
+    memory = Memory(Searcher(store), Vanilla(4, 0.5, 10.0), skip_above=0.9)
+    assert "skip:0.9" in Translator(model, memory).signature
+    with pytest.raises(MethodError, match="give both the same"):
+        Translator(model, memory, Settings())

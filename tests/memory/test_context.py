@@ -88,8 +88,8 @@ def test_entries_that_are_not_searched_count_as_past(store: Store) -> None:
     segment = store.segments[0]
     masked = Entries(store.segments, {segment.name: segment.position == 3})
     ids = store.entries.ids(np.flatnonzero(segment.position == 3))[:, None]
-    so_far = np.stack([segment.values[np.flatnonzero(segment.position == 3) - back] for back in (3, 2, 1)], 1)
-    so_far = so_far.astype(np.int64)
+    rows = np.flatnonzero(segment.position == 3)
+    so_far = np.stack([segment.values[rows - back].astype(np.int64) for back in (3, 2, 1)], 1)
     assert (matching_past(masked, ids, so_far) == 3).all()
 
 
