@@ -33,7 +33,7 @@ def world() -> Features:
 def test_the_curve_agrees_with_loops(world: Features, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(features, "_ROWS", 64)
     combiner = Adaptive(2, 10.0, 5.0, seed=1)
-    lam = torch.cat([answer.lam for *_, answer in world.combined(combiner)]).tolist()
+    lam = torch.cat([mixture.combination.lam for _, mixture in world.mixtures(combiner)]).tolist()
     groups: dict[tuple[int, bool], list[float]] = defaultdict(list)
     for row in range(POSITIONS):
         found = any(
