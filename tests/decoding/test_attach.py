@@ -148,6 +148,25 @@ def test_a_forward_pass_gives_the_mixture_too(world: tuple[Any, Any, Store, Tran
 
 
 @pytest.mark.parametrize("world", ["marian"], indirect=True)
+def test_loss_and_gradients_stay_the_models_own(world: tuple[Any, Any, Store, TranslationModel]) -> None:
+    model, tokenizer, store, ours = world
+    source, target = (torch.tensor(each) for each in (ours.codec.encode_sources([SOURCE]), [[5, 6, 7, ours.codec.eos]]))
+    weight = model.get_decoder().layers[0].fc1.weight
+
+    def trained() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        model.zero_grad()
+        output = model(input_ids=source, labels=target)
+        output.loss.backward()
+        return output.logits.detach(), output.loss.detach(), weight.grad.clone()
+
+    alone = trained()
+    with attach(model, tokenizer, store):
+        attached = trained()
+    torch.testing.assert_close(attached[1:], alone[1:], **STATES)
+    assert not torch.allclose(attached[0], alone[0], **STATES), "the memory is mixed in all the same"
+
+
+@pytest.mark.parametrize("world", ["marian"], indirect=True)
 def test_another_model_is_refused(
     world: tuple[Any, Any, Store, TranslationModel], family_directory: Callable[[str], Path]
 ) -> None:

@@ -141,6 +141,30 @@ def test_candidates_against_dense_distributions(
         torch.testing.assert_close(found.log_p[row][allowed].double(), log_p[row][tokens], atol=LOG_P, rtol=0)
 
 
+def test_candidates_among_some_tokens(tmp_path: Path, family_directory: Callable[[str], Path]) -> None:
+    """Where only some tokens were projected, they and the neighbours' tokens are proposed."""
+    model = load("marian", family_directory("marian"))
+    memory = memory_of(model, tmp_path, COMBINERS["robust"])
+    assert memory is not None
+    keys = torch.from_numpy(memory.searcher.store.segments[0].keys[:9].copy()).float()
+    tokens = torch.randperm(model.vocab_size, generator=torch.Generator().manual_seed(2))[:30]
+    few = Logits(torch.randn(9, 30, generator=torch.Generator().manual_seed(3)), tokens)
+    mixture = memory.begin().ask(keys, few)
+    found = propose(few, mixture, Rules((int(tokens[0]),), (int(tokens[1]),), True, True, 0), 5, may_end=True)
+    whole = torch.full((9, model.vocab_size), -torch.inf)
+    whole[:, tokens] = few.values
+    dense = Logits(whole)
+    mixture.mix_into(dense)
+    log_p = dense.values.double().log_softmax(1)
+    log_p[:, tokens[1]] = -torch.inf
+    log_p = log_p.log_softmax(1)
+    for row in range(9):
+        allowed = found.log_p[row] > -torch.inf
+        assert set(log_p[row].topk(5).indices.tolist()) <= set(found.tokens[row][allowed].tolist())
+        expected = log_p[row][found.tokens[row][allowed]]
+        torch.testing.assert_close(found.log_p[row][allowed].double(), expected, atol=LOG_P, rtol=0)
+
+
 def test_sentences_leave_as_they_are_finished(family_directory: Callable[[str], Path]) -> None:
     """The decoder never runs more rows than there are open hypotheses, and one per sentence at first."""
     model = load("marian", family_directory("marian"))

@@ -52,7 +52,7 @@ def mixture_log_p(combination: Combination, values: Tensor, tokens: Tensor, log_
 
     Args:
         values: [rows, K]
-        tokens: one a row or several  # [rows] or [rows, tokens]
+        tokens: one per row or several  # [rows] or [rows, tokens]
         log_p: log p_NMT of the tokens  # as tokens
     """
     if tokens.ndim == 1:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from knnmt.combiner import Combination, Observation, log_p_knn, mix_logits, mixture_log_p
@@ -26,6 +27,7 @@ class Mixture:
         """The neighbours' votes for some tokens.  # tokens [rows, n]"""
         return log_p_knn(tokens, self.observation.values, self.combination.log_weights).exp()
 
+    @torch.inference_mode()  # whoever trains the model keeps its own gradients
     def mix_into(self, logits: Logits) -> None:
         """Change the neighbours' logits in place so that their softmax is the mixture. All tokens have a column."""
         if logits.tokens is not None:
