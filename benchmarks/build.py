@@ -13,7 +13,6 @@ import os
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before any thread pool is made
 
 import argparse
-import importlib
 import json
 import tempfile
 import time
@@ -32,8 +31,8 @@ from knnmt.corpus import Corpus
 from knnmt.datastore import StoreWriter
 from knnmt.model import Engine, Purpose, TorchEngine, TranslationModel, choose_engine
 from knnmt.progress import Meter
+from knnmt.workflow import building as workflow
 
-workflow: Any = importlib.import_module("knnmt.workflow.build")  # the package has a function of that name
 TEXT = Path(__file__).parent.parent / "examples" / "espresso"
 WAYS = {
     "torch": ("torch", "auto"),

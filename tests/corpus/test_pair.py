@@ -1,10 +1,6 @@
-import importlib
-
 import pytest
 
-from knnmt.corpus import Pair, normalise, pair_hash, text_hash
-
-module = importlib.import_module("knnmt.corpus.normalise")  # the package's `normalise` is the function
+from knnmt.corpus import Pair, hashing, normalise, pair_hash, text_hash
 
 
 def test_hashes_are_those_of_the_texts() -> None:
@@ -19,7 +15,7 @@ def test_each_text_is_normalised_once(monkeypatch: pytest.MonkeyPatch) -> None:
         normalised.append(text)
         return normalise(text)
 
-    monkeypatch.setattr(module, "normalise", counted)
+    monkeypatch.setattr(hashing, "normalise", counted)
     pair = Pair("Ein Haus", "A house", "memory.tsv", 1)
     assert normalised == [], "a pair that nobody compares or stores costs nothing"
     assert pair.hashes.pair == pair.hashes.pair != pair.hashes.source

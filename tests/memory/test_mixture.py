@@ -6,8 +6,8 @@ import torch
 from tolerances import SHARE
 from worlds import observed
 
-from knnmt.combiner import Vanilla
 from knnmt.memory import Mixture
+from knnmt.methods import Vanilla
 from knnmt.model import Logits
 
 ROWS, K, VOCABULARY = 12, 4, 30

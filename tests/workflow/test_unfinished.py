@@ -1,6 +1,5 @@
 """Builds that were stopped: what is ready stays until the same command finishes it, or it is dropped."""
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,8 +9,7 @@ from sentences import SENTENCES
 from knnmt.datastore import StoreWriter
 from knnmt.model import TranslationModel
 from knnmt.workflow import build, build_with_report, info
-
-module = importlib.import_module("knnmt.workflow.build")  # the package's `build` is the function
+from knnmt.workflow import building as module
 
 WriteCorpus = Callable[..., list[Path]]
 

@@ -2,8 +2,8 @@
 
 from knnmt.corpus.characters import has_text
 from knnmt.corpus.corpus import Corpus, CorpusSummary
+from knnmt.corpus.hashing import normalise, pair_hash, text_hash
 from knnmt.corpus.languages import language_of
-from knnmt.corpus.normalise import normalise, pair_hash, text_hash
 from knnmt.corpus.pair import Pair
 
 __all__ = ["Corpus", "CorpusSummary", "Pair", "has_text", "language_of", "normalise", "pair_hash", "text_hash"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources.abc import Traversable
 
-from knnmt.corpus.normalise import PairHashes, pair_hashes
+from knnmt.corpus.hashing import PairHashes, pair_hashes
 
 
 @dataclass(frozen=True)

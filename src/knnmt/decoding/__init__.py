@@ -1,8 +1,8 @@
 """Translation: beam search, `generate`, the memory inside somebody's model, lines in and out."""
 
-from knnmt.decoding.attach import attach
+from knnmt.decoding.attaching import attach
 from knnmt.decoding.beam import BeamSearch
-from knnmt.decoding.explain import explain
+from knnmt.decoding.explaining import explain
 from knnmt.decoding.generation import GenerateSearch
 from knnmt.decoding.hypothesis import Hypothesis
 from knnmt.decoding.settings import Settings

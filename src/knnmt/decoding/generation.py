@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from knnmt.decoding.attach import mixing
+from knnmt.decoding.attaching import mixing
 from knnmt.decoding.hypothesis import Hypothesis
 from knnmt.decoding.settings import Settings
 from knnmt.memory import Memory

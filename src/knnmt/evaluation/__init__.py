@@ -1,7 +1,7 @@
 """How good translations are: BLEU, chrF, significance and COMET; and what λ follows."""
 
 from knnmt.evaluation.comet import comet_scores, find_comet
-from knnmt.evaluation.lambda_curve import LambdaPoint, lambda_curve
+from knnmt.evaluation.curves import LambdaPoint, lambda_curve
 from knnmt.evaluation.metrics import PValues, Scores, SystemScore, corpus_bleu, score_systems, sentence_chrf
 
 __all__ = [

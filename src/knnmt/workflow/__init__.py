@@ -1,12 +1,12 @@
 """The verbs: each needs several rooms of the house."""
 
-from knnmt.workflow.build import BuildReport, build, build_with_report
-from knnmt.workflow.collect import collect
-from knnmt.workflow.combiners import forget, use
-from knnmt.workflow.evaluate import Evaluation, evaluate
-from knnmt.workflow.fit import FitReport, fit, fit_method, keep
-from knnmt.workflow.info import info
-from knnmt.workflow.verify import verify
+from knnmt.workflow.building import BuildReport, build, build_with_report
+from knnmt.workflow.choosing import forget, use
+from knnmt.workflow.collecting import collect
+from knnmt.workflow.describing import info
+from knnmt.workflow.evaluating import Evaluation, evaluate
+from knnmt.workflow.fitting import FitReport, fit, fit_method, keep
+from knnmt.workflow.verifying import verify
 
 __all__ = [
     "BuildReport",

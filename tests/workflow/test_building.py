@@ -1,6 +1,6 @@
 """The store a build makes against one made sentence by sentence; builds that are killed; what is left out."""
 
-import importlib
+import inspect
 import json
 import shutil
 import weakref
@@ -13,15 +13,15 @@ import torch
 from sentences import SENTENCES
 from tolerances import INT8_LOG_P, INT8_STATES, LOG_P, STORED
 
+import knnmt
 from knnmt.corpus import Corpus, Pair, catalogue
-from knnmt.corpus.normalise import PairHashes, pair_hashes
+from knnmt.corpus.hashing import PairHashes, pair_hashes
 from knnmt.datastore import Store, StoreWriter, verify_files
 from knnmt.errors import CorpusError, KnnmtError, ModelError, StoreError
 from knnmt.model import Engine, States, TranslationModel
 from knnmt.search import Searcher, describe_index
 from knnmt.workflow import build, build_with_report
-
-module = importlib.import_module("knnmt.workflow.build")  # the package's `build` is the function
+from knnmt.workflow import building as module
 
 WriteCorpus = Callable[..., list[Path]]
 TOO_LONG = ("Haus " * 400, "house")
@@ -420,3 +420,11 @@ def test_the_library_is_silent(
     monkeypatch.setattr("knnmt.progress.QUIET_INTERVAL", 0.0)
     build(tmp_path / "store", write_corpus(SENTENCES), model, index="ivf")
     assert capfd.readouterr() == ("", "")
+
+
+def test_help_shows_the_arguments() -> None:
+    shown = inspect.signature(knnmt.build)
+    assert list(shown.parameters)[:3] == ["store", "corpus", "model"]
+    assert "keep_duplicates" in shown.parameters
+    assert shown.return_annotation is Store
+    assert "directory, hub id or the bundled" in (inspect.getdoc(knnmt.build) or "")

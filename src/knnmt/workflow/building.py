@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from itertools import islice
 from pathlib import Path
 from typing import ParamSpec
@@ -102,6 +103,9 @@ def build_with_report(
         keep_duplicates: add sentence pairs that are in the store already (the same normalised texts) once more
         drop_unfinished: remove what stopped builds have left, first; without a corpus, nothing else is done
         force: do not ask whether the corpus is in the model's languages and its two sides belong together
+
+    Example:
+        knnmt.build("memory", ["train.de", "train.en"], model="Helsinki-NLP/opus-mt-de-en")
     """
     check_kind(index)  # before anything runs
     path = Path(store)
@@ -166,13 +170,11 @@ def _built_index(writer: StoreWriter, segments: Sequence[Segment], kind: str, so
 
 def _store_of(run: Callable[Options, BuildReport]) -> Callable[Options, Store]:
     def build(*arguments: Options.args, **options: Options.kwargs) -> Store:
-        """Make a store from a corpus, or add to one; the options are those of `build_with_report`.
-
-        Example:
-            knnmt.build("memory", ["train.de", "train.en"], model="Helsinki-NLP/opus-mt-de-en")
-        """
         return run(*arguments, **options).store
 
+    # so that help(knnmt.build) and editors show the arguments, which are written down once
+    build.__doc__ = run.__doc__
+    build.__signature__ = signature(run).replace(return_annotation=Store)  # type: ignore[attr-defined]
     return build
 
 

@@ -1,7 +1,6 @@
 """What is chosen, what is kept, and what is refused before anything runs."""
 
 import errno
-import importlib
 import logging
 import os
 import threading
@@ -22,8 +21,7 @@ from knnmt.methods import Method, Vanilla, load_combiner, registry
 from knnmt.methods.vanilla import KS, LAMBDAS, TEMPERATURES
 from knnmt.model import TranslationModel
 from knnmt.workflow import fit
-
-module = importlib.import_module("knnmt.workflow.fit")
+from knnmt.workflow import fitting as module
 
 WriteCorpus = Callable[..., list[Path]]
 # some of the store's kind, so that neighbours help, and none of its sentences
