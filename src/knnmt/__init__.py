@@ -9,7 +9,7 @@ from knnmt.errors import KnnmtError
 
 if TYPE_CHECKING:
     from knnmt.datastore import Store
-    from knnmt.decoding import Settings, Translator, attach
+    from knnmt.decoding import Settings, Translator, attach, explain
     from knnmt.methods import Method, load_combiner, register
     from knnmt.options import option
     from knnmt.workflow import build, collect, evaluate, fit, forget, info, use, verify
@@ -28,6 +28,7 @@ __all__ = [
     "build",
     "collect",
     "evaluate",
+    "explain",
     "fit",
     "forget",
     "info",
@@ -48,6 +49,7 @@ _HOMES = {
     "build": "knnmt.workflow",
     "collect": "knnmt.workflow",
     "evaluate": "knnmt.workflow",
+    "explain": "knnmt.decoding",
     "fit": "knnmt.workflow",
     "forget": "knnmt.workflow",
     "info": "knnmt.workflow",

@@ -1,7 +1,7 @@
 """How much to trust the neighbours: what a combiner sees and answers, and the one place that mixes."""
 
 from knnmt.combiner.base import Combiner
-from knnmt.combiner.combination import Combination
+from knnmt.combiner.combination import Combination, behind_nearest, log_shares
 from knnmt.combiner.inputs import first_of_its_value
 from knnmt.combiner.mixture import log_p_knn, log_shares_of_both, mix_logits, mixture_log_p
 from knnmt.combiner.needs import Needs
@@ -15,8 +15,10 @@ __all__ = [
     "Needs",
     "Observation",
     "Trained",
+    "behind_nearest",
     "first_of_its_value",
     "log_p_knn",
+    "log_shares",
     "log_shares_of_both",
     "mix_logits",
     "mixture_log_p",

@@ -14,8 +14,17 @@ _TOP = 5  # choices shown of the model, and of the neighbours
 
 
 @torch.inference_mode()
-def explain(translator: Translator, translation: Translation) -> dict[str, Any]:
-    """Every token of a translation with λ, the model's and the neighbours' choices, and where they come from."""
+def explain(translator: Translator, translation: Translation | str) -> dict[str, Any]:
+    """Every token of a translation with λ, the model's and the neighbours' choices, and where they come from.
+
+    Args:
+        translation: what the translator gave, or a line to be translated first
+
+    Example:
+        knnmt.explain(knnmt.Translator.open("memory"), "Starten Sie den Dienst neu.")
+    """
+    if isinstance(translation, str):
+        (translation,) = translator.translations([translation])
     answer: dict[str, Any] = {"source": translation.source, "translation": translation.text, "tokens": []}
     if translation.n_best:
         answer["n_best"] = [{"translation": text, "score": score} for text, score in translation.n_best]

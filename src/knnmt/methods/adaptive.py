@@ -7,8 +7,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from knnmt.combiner import LOG_ZERO, Combination, Needs, Observation, Trained
-from knnmt.combiner.combination import behind_nearest, log_shares
+from knnmt.combiner import LOG_ZERO, Combination, Needs, Observation, Trained, behind_nearest, log_shares
 from knnmt.combiner.inputs import retrieval_inputs
 from knnmt.combiner.trained import seeded
 from knnmt.errors import MethodError

@@ -9,8 +9,7 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
-from knnmt.combiner import LOG_ZERO, Combination, Needs, Observation, Trained
-from knnmt.combiner.combination import behind_nearest, log_shares
+from knnmt.combiner import LOG_ZERO, Combination, Needs, Observation, Trained, behind_nearest, log_shares
 from knnmt.combiner.inputs import log_p_inputs, retrieval_inputs
 from knnmt.combiner.trained import seeded
 from knnmt.errors import MethodError

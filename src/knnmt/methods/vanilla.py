@@ -10,8 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from knnmt.combiner import LOG_ZERO, Combination, Combiner, Needs, Observation
-from knnmt.combiner.combination import behind_nearest, log_shares
+from knnmt.combiner import LOG_ZERO, Combination, Combiner, Needs, Observation, behind_nearest, log_shares
 from knnmt.errors import MethodError
 from knnmt.methods.method import LARGEST_K, FitTable, Fitted, Fitting, Method
 from knnmt.options import option

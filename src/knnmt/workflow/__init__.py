@@ -4,7 +4,7 @@ from knnmt.workflow.building import BuildReport, build, build_with_report
 from knnmt.workflow.choosing import forget, use
 from knnmt.workflow.collecting import collect
 from knnmt.workflow.describing import info
-from knnmt.workflow.evaluating import Evaluation, evaluate
+from knnmt.workflow.evaluating import Evaluation, Run, evaluate, run_systems, score_runs
 from knnmt.workflow.fitting import FitReport, fit, fit_method, keep
 from knnmt.workflow.verifying import verify
 
@@ -12,6 +12,7 @@ __all__ = [
     "BuildReport",
     "Evaluation",
     "FitReport",
+    "Run",
     "build",
     "build_with_report",
     "collect",
@@ -21,6 +22,8 @@ __all__ = [
     "forget",
     "info",
     "keep",
+    "run_systems",
+    "score_runs",
     "use",
     "verify",
 ]

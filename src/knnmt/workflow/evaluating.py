@@ -1,20 +1,24 @@
-"""Systems side by side on test pairs: scores, significance, speed, and what explains a low score."""
+"""Systems side by side on test pairs: scores, significance, speed, and what explains a low score.
+
+Two steps, each usable alone: `run_systems` translates, `score_runs` scores.
+"""
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from knnmt.combiner import Needs
+from knnmt.combiner import Combiner, Needs
 from knnmt.datastore import Store
 from knnmt.decoding import Settings, Translator
 from knnmt.errors import EvaluationError
 from knnmt.evaluation import LambdaPoint, Scores, comet_scores, find_comet, lambda_curve, score_systems
+from knnmt.memory import Memory
 from knnmt.methods import BASE, load_combiner
 from knnmt.model import TranslationModel
-from knnmt.training import Features, collect_features
+from knnmt.training import Features
 from knnmt.workflow.session import Session
 
 
@@ -25,6 +29,7 @@ class Run:
     Attributes:
         gold_in_k, mean_lambda: None for the base model, which looks at no neighbours
         curve: λ by the model's confidence; empty for the base model
+        skipped: sentences too long for the model, which NLL, gold_in_k and mean λ leave out
     """
 
     translations: list[str]
@@ -35,6 +40,7 @@ class Run:
     gold_in_k: float | None
     mean_lambda: float | None
     curve: list[LambdaPoint]
+    skipped: int
     signature: str
 
 
@@ -124,64 +130,78 @@ def evaluate(
     baseline = baseline or methods[0]
     if baseline not in methods:
         raise EvaluationError(f"The baseline {baseline} is not among the methods {', '.join(methods)}; add it.")
-    # what is wrong with the question is told before anything runs
-    combiners = {name: load_combiner(store, name) for name in methods}
+    # what is wrong with the question is reported before anything runs
+    systems = {name: load_combiner(store, name) for name in methods}
     asked = comet or comet_model is not None
     if asked:
         find_comet(comet_model)
     settings = replace(settings or Settings(), split=False)
     settings.check_vocabulary(store.model.vocab_size)
     session = Session.open(store, corpus, limit=limit, model=model, device=device, settings=settings, force=force)
-    needs = Needs.of_all([Needs(1, top=1), *(combiner.needs for combiner in combiners.values() if combiner)])
-    needs = replace(needs, k=min(needs.k, store.entry_count))
-    features = collect_features(session.engine, session.searcher, session.pairs, needs)
+    result = score_runs(session, run_systems(session, systems, settings), baseline)
+    if not asked:
+        return result
+    return replace(result, comet=_comet(session, result.runs, comet_model))
+
+
+def run_systems(
+    session: Session, systems: Mapping[str, Combiner | None], settings: Settings | None = None
+) -> dict[str, Run]:
+    """Translate a session's pairs with several combiners, whether or not a store holds them; None: the model alone.
+
+    Args:
+        settings: of the beam search; lines are not split
+    """
+    settings = replace(settings or Settings(), split=False)
+    needs = Needs.of_all([Needs(1, top=1), *(combiner.needs for combiner in systems.values() if combiner)])
+    features = session.features(replace(needs, k=min(needs.k, session.store.entry_count)))
     if settings.skip_above < 1:
         features = features.skipping(settings.skip_above)
-    runs = {name: _run(session, name, features, settings) for name in methods}
+    return {name: _run(session, name, combiner, features, settings) for name, combiner in systems.items()}
+
+
+def score_runs(session: Session, runs: dict[str, Run], baseline: str) -> Evaluation:
+    """Score translations of a session's pairs, and compare each system with the baseline."""
     references = [pair.target for pair in session.pairs]
     hypotheses = {name: run.translations for name, run in runs.items()}
     leaked = session.in_store()
     target_lang = session.model.codec.target_lang
-    sources = [pair.source for pair in session.pairs]
     return Evaluation(
         runs=runs,
         scores=score_systems(hypotheses, references, baseline, target_lang=target_lang),
         unseen=_unseen(hypotheses, references, baseline, leaked, target_lang),
-        comet=_comet(sources, hypotheses, references, comet_model) if asked else {},
-        skipped=features.skipped,
+        comet={},
+        skipped=max((run.skipped for run in runs.values()), default=0),
         sentences=len(references),
         leaked=sum(leaked),
     )
 
 
-def _run(session: Session, name: str, features: Features, settings: Settings) -> Run:
-    translator = Translator.open(session.store, name, settings=settings, model=session.model, searcher=session.searcher)
+def _run(session: Session, name: str, combiner: Combiner | None, features: Features, settings: Settings) -> Run:
+    memory = None if combiner is None else Memory(session.searcher, combiner, settings.skip_above)
+    translator = Translator(session.model, memory, settings, method=name, store=session.store)
     wall, cpu = time.perf_counter(), time.process_time()
     translations = list(translator.translations([pair.source for pair in session.pairs]))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    nll, gold_in_k, mean_lambda = features.base_nll, None, None
-    curve: list[LambdaPoint] = []
-    if (memory := translator.memory) is not None:
-        nll, mean_lambda = features.judge(memory.combiner)
-        gold_in_k = features.gold_in_k(memory.combiner.k)
-        curve = lambda_curve(features, memory.combiner)
+    nll, mean_lambda = (features.base_nll, None) if combiner is None else features.judge(combiner)
     return Run(
         translations=[translation.text for translation in translations],
         sentences_per_second=len(translations) / wall,
         tokens_per_second=sum(translation.tokens for translation in translations) / wall,
         cpu_seconds=cpu,
         nll=nll,
-        gold_in_k=gold_in_k,
+        gold_in_k=None if combiner is None else features.gold_in_k(combiner.k),
         mean_lambda=mean_lambda,
-        curve=curve,
+        curve=[] if combiner is None else lambda_curve(features, combiner),
+        skipped=features.skipped,
         signature=translator.signature,
     )
 
 
-def _comet(
-    sources: list[str], hypotheses: dict[str, list[str]], references: list[str], model: str | None
-) -> dict[str, float]:
+def _comet(session: Session, runs: dict[str, Run], model: str | None) -> dict[str, float]:
     """A command that fails must not cost the translations, which took longer."""
+    hypotheses = {name: run.translations for name, run in runs.items()}
+    sources, references = [pair.source for pair in session.pairs], [pair.target for pair in session.pairs]
     try:
         return comet_scores(sources, hypotheses, references, model)
     except EvaluationError as error:
