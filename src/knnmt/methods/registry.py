@@ -24,11 +24,13 @@ _METHODS: dict[str, type[Method]] = {each.name: each for each in (VanillaMethod,
 
 
 def register(method: type[Method]) -> type[Method]:
-    """Make a method known to this process; also usable as a decorator.
+    """Make a method known to this process; also usable as a decorator. A class that is defined again replaces itself.
 
     A package makes its methods known everywhere by an entry point of the group `knnmt.methods` instead.
     """
-    if method.name == BASE or _METHODS.get(method.name, method) is not method:
+    known = _METHODS.get(method.name, method)
+    same = (known.__module__, known.__qualname__) == (method.__module__, method.__qualname__)
+    if method.name == BASE or not same:
         raise MethodError(f"There is a method {method.name} already; give yours another name.")
     _METHODS[method.name] = method
     return method
