@@ -81,7 +81,8 @@ def build(
         return
     search = info(report.store)["search"]
     done = f"an index: {search['index']}" if not drop_unfinished else "nothing; unfinished builds were removed"
-    rows = [("added", f"{report.entries:,} entries of {report.sentences:,} sentence pairs" if corpus else done)]
+    pairs = "1 sentence pair" if report.sentences == 1 else f"{report.sentences:,} sentence pairs"
+    rows = [("added", f"{report.entries:,} entries of {pairs}" if corpus else done)]
     bytes_on_disk = sum(report.store.sizes().values())
     rows.append(("store", f"{report.store.entry_count:,} entries, {size(bytes_on_disk)} in {store}"))
     if report.resumed:
