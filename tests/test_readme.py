@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 import knnmt
 from knnmt.cli.main import app
 from knnmt.methods import trained
-from knnmt.model import TranslationModel
 from knnmt.training import train
 
 ROOT = Path(__file__).parents[1]
@@ -21,8 +20,10 @@ ESPRESSO = ROOT / "examples" / "espresso"
 HUB = "Helsinki-NLP/opus-mt-de-en"  # what the README names; here the bundled model stands in for it
 
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-COMMANDS = [line.strip() for line in re.findall(r"^    (knnmt \w.*)$", README, re.MULTILINE)]
-SETUP = 'model, tokenizer = (loaded := TranslationModel.load("de-en-small")).hf, loaded.codec.tokenizer\n'
+COMMANDS = [
+    line for block in re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL) for line in block.splitlines()
+]
+BUNDLED = str(ROOT / "models" / "de-en-small")
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_there_is_something_to_run() -> None:
 def test_commands(files: Path) -> None:
     """One after the other, with the redirections that a shell would do."""
     for line in COMMANDS:
-        words = shlex.split(line.replace(HUB, "de-en-small"), comments=True)[1:]
+        words = shlex.split(line.replace(HUB, BUNDLED), comments=True)[1:]
         given, written = (words[words.index(sign) + 1] if sign in words else None for sign in "<>")
         arguments = [word for word in words if word not in ("<", ">", given, written)]
         text = Path(given).read_text(encoding="utf-8") if given else None
@@ -72,8 +73,6 @@ def test_commands(files: Path) -> None:
 
 def test_snippets(files: Path) -> None:
     """One after the other: the second uses the store that the first one made."""
-    names: dict[str, object] = {"TranslationModel": TranslationModel, "knnmt": knnmt}
-    exec(SETUP, names)
     for snippet in SNIPPETS:
-        exec(compile(snippet.replace(HUB, "de-en-small"), "README.md", "exec"), names)
+        exec(compile(snippet.replace(HUB, BUNDLED), "README.md", "exec"), {})
     assert knnmt.info("memory")["combiners"]
