@@ -29,7 +29,7 @@ class Trained(Combiner):
 
     Args:
         needs: what it needs to see
-        scale: squared distances are divided by it before the networks see them
+        scale: squared distances are divided by it before anything in the combiner sees them
     """
 
     network: nn.Module
