@@ -97,6 +97,16 @@ def in_threads(work: Callable[[int], Result], threads: int = 4) -> list[Result]:
         sys.setswitchinterval(interval)
 
 
+# a short training that still learns something
+QUICK: dict[str, Any] = {
+    "updates": 60,
+    "learning_rate": 0.01,
+    "batch_sentences": 6,
+    "validate_from": 20,
+    "validate_every": 20,
+}
+
+
 def quick_fit(store: Any, corpus: Any, method: str, **options: Any) -> FitReport:
     """Too short to learn much."""
     short: dict[str, Any] = (

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sentences import SENTENCES
 from tolerances import DISTANCE, NLL, TRUST
-from worlds import interrupt_after, load, make_store
+from worlds import QUICK, interrupt_after, load, make_store
 
 from knnmt.combiner import Needs, Trained
 from knnmt.corpus import Corpus, Pair
@@ -27,13 +27,6 @@ from knnmt.workflow import fit
 WriteCorpus = Callable[..., list[Path]]
 # of the store's kind, so that neighbours help, and none of its sentences
 DEV = [(f"{source} Bitte.", target.replace(".", "!")) for source, target in SENTENCES[20:32]]
-QUICK: dict[str, Any] = {
-    "updates": 60,
-    "learning_rate": 0.01,
-    "batch_sentences": 6,
-    "validate_from": 20,
-    "validate_every": 20,
-}
 ONE: dict[str, Any] = {"updates": 1}
 METHODS = ("robust", "adaptive")
 

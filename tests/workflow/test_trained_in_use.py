@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from sentences import SENTENCES
 from tolerances import NLL, SHARE, TRUST
+from worlds import QUICK
 
 from knnmt.combiner import observe
 from knnmt.corpus import Pair
@@ -21,13 +21,6 @@ from knnmt.workflow import evaluate, fit, use
 
 WriteCorpus = Callable[..., list[Path]]
 DEV = [(f"{source} Bitte.", target.replace(".", "!")) for source, target in SENTENCES[20:32]]
-QUICK: dict[str, Any] = {
-    "updates": 60,
-    "learning_rate": 0.01,
-    "batch_sentences": 6,
-    "validate_from": 20,
-    "validate_every": 20,
-}
 
 
 @pytest.fixture
