@@ -15,7 +15,7 @@ TEXT = Path(__file__).parent / "espresso"
 
 
 def main(store: str = "espresso-store") -> None:
-    knnmt.build(store, [TEXT / "memory.de", TEXT / "memory.en"], model="de-en-small", precision="float32")
+    knnmt.build(store, [TEXT / "memory.de", TEXT / "memory.en"], model="de-en-small")
     knnmt.fit(store, [TEXT / "dev.de", TEXT / "dev.en"], "vanilla", decode_best=0)
 
     loaded = TranslationModel.load("de-en-small")  # or AutoModelForSeq2SeqLM and AutoTokenizer

@@ -6,6 +6,16 @@ are compared to the bit only where the same code has the same shapes and as many
 not computed.
 """
 
+from typing import TypedDict
+
+
+class Tolerance(TypedDict):
+    """Relative and absolute, as numpy and torch call them."""
+
+    rtol: float
+    atol: float
+
+
 # One formula (softmax, log-sum-exp, a small network), in double precision both times. Relative.
 DOUBLE = 1e-9
 
@@ -20,10 +30,10 @@ SHARE = 1e-5
 SUM_OF_SQUARES = 1e-5
 
 # States of a model in single precision: in other batches, one token at a time, by another engine.
-STATES: dict[str, float] = {"rtol": 1e-3, "atol": 2e-4}
+STATES: Tolerance = {"rtol": 1e-3, "atol": 2e-4}
 
 # Their squared distances to stored keys: of a difference of near vectors, so the relative error is larger than theirs.
-DISTANCE: dict[str, float] = {"rtol": 1e-4, "atol": 1e-3}
+DISTANCE: Tolerance = {"rtol": 1e-4, "atol": 1e-3}
 
 # log p of a token given such a state, or the score of a hypothesis, which is a sum of them. Absolute.
 LOG_P = 1e-3
@@ -35,7 +45,7 @@ NLL = 1e-4
 TRUST = 1e-3
 
 # Keys as they are stored, in half precision (a rounding of 5e-4), against states in single precision.
-STORED: dict[str, float] = {"rtol": 2e-3, "atol": 2e-3}
+STORED: Tolerance = {"rtol": 2e-3, "atol": 2e-3}
 
 # log p of a token given a stored key against log p given the state before it was rounded to half precision. Absolute.
 STORED_LOG_P = 0.02
@@ -43,5 +53,5 @@ STORED_LOG_P = 0.02
 # States and log p of eight-bit products against single precision: each product has an error of a hundredth. Rounding to
 # eight bits can go either way in another batch, so that an NLL moves by 1e-3 and text may change: what is compared more
 # closely than this must come from batches of the same shapes.
-INT8_STATES: dict[str, float] = {"rtol": 0.2, "atol": 0.2}
+INT8_STATES: Tolerance = {"rtol": 0.2, "atol": 0.2}
 INT8_LOG_P = 1.0

@@ -64,7 +64,7 @@ def test_what_is_loaded_can_be_trained_on(name: str, tmp_path: Path) -> None:
     COMBINERS[name](1).save(tmp_path)
     combiner = COMBINERS[name](1)
     loaded = type(combiner).load(tmp_path, json.loads((tmp_path / "config.json").read_text()))
-    loaded.combine(observation(loaded.needs.top)).log_odds.sum().backward()
+    loaded.combine(observation(loaded.needs.top)).log_odds.sum().backward()  # type: ignore[no-untyped-call]
     first = next(loaded.network.parameters())
     assert first.requires_grad
     assert first.grad is not None

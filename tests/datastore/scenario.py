@@ -120,11 +120,11 @@ def at_every_moment(interrupt: Callable[[str, tuple[Any, ...]], None], chosen: i
             if count >= chosen:
                 interrupt(event, arguments)
 
-    def watched_fsync(descriptor: int) -> None:
+    def watched_fsync(fd: object) -> None:
         nonlocal count
         count += 1
         if count >= chosen:
-            interrupt("fsync", (descriptor,))
+            interrupt("fsync", (fd,))
 
     os.fsync = watched_fsync  # nobody cuts the power here, and real ones take most of the time
     sys.addaudithook(touch)

@@ -60,10 +60,10 @@ def test_without_permission_nothing_is_damaged(store: Store, monkeypatch: pytest
     """Root reads everything, so the refusal is made here."""
     opened = io.open
 
-    def refused(file: object, *arguments: Any, **options: Any) -> Any:
+    def refused(file: Any, *arguments: Any, **options: Any) -> Any:
         if Path(str(file)).name == "config.json":
             raise PermissionError(13, "Permission denied", str(file))
-        return opened(file, *arguments, **options)  # type: ignore[arg-type]
+        return opened(file, *arguments, **options)
 
     monkeypatch.setattr(io, "open", refused)
     for config in configs(Store.open(store.path)):

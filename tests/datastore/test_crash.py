@@ -15,7 +15,7 @@ from knnmt.errors import StoreError
 
 
 def stop_at_every_moment(scenario: ModuleType, mode: str, directory: Path, action: str, moments: int) -> list[int]:
-    command = [sys.executable, scenario.__file__, mode, str(directory), action]
+    command = [sys.executable, str(scenario.__file__), mode, str(directory), action]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
     codes: list[int] = json.loads(done.stdout)
     assert len(codes) > moments, "it touches the disk more often than that"

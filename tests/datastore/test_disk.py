@@ -27,7 +27,7 @@ def test_a_limit_on_file_size_met_while_writing(scenario: ModuleType, tmp_path: 
     store = tmp_path / "store"
     before = scenario.build(store, "first", scenario.FIRST)
     for limit in (100, 600, 1200):
-        command = [sys.executable, "-c", program, scenario.__file__, str(store), str(limit)]
+        command = [sys.executable, "-c", program, str(scenario.__file__), str(store), str(limit)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
         assert os.strerror(errno.EFBIG) in done.stdout
         assert "make room" in done.stdout

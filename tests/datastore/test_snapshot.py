@@ -4,6 +4,7 @@ import gc
 import os
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -63,15 +64,15 @@ def test_a_reader_that_comes_between_manifest_and_sweep(
 ) -> None:
     """It has read the manifest; before it opens what that names, two writers come and go."""
     opened = os.open
-    ran = []
+    ran: list[str] = []
 
-    def slow(name: object, *arguments: int, **options: int) -> int:
+    def slow(name: str, *arguments: Any, **options: Any) -> int:
         if "combiners" in str(name) and not ran:
             ran.append(name)
             add_combiner(path, scenario, "newer")
             with StoreWriter(path, scenario.MODEL):
                 pass
-        return opened(name, *arguments, **options)  # type: ignore[arg-type]
+        return opened(name, *arguments, **options)
 
     monkeypatch.setattr(os, "open", slow)
     store = Store.open(path)
@@ -84,10 +85,10 @@ def test_a_directory_without_permission_is_no_damage(path: Path, monkeypatch: py
     """Root reads everything, so the refusal is made here."""
     stat = os.stat
 
-    def refused(name: object, *arguments: object, **options: object) -> os.stat_result:
+    def refused(name: str, *arguments: Any, **options: Any) -> os.stat_result:
         if "segments" in str(name):
             raise PermissionError(13, "Permission denied", str(name))
-        return stat(name, *arguments, **options)  # type: ignore[call-overload,no-any-return]
+        return stat(name, *arguments, **options)
 
     monkeypatch.setattr(os, "stat", refused)
     with pytest.raises(StoreError, match=r"segments.*Permission denied; ask its owner") as caught:

@@ -38,7 +38,7 @@ def assert_holds(store: Store, expected: dict[int, tuple[Any, int, float, Proven
     ids = np.array(list(expected), dtype=np.int64)
     np.random.default_rng(0).shuffle(ids)
     keys, values, confidence = store.entries.keys(ids), store.entries.values(ids), store.entries.log_confidence(ids)
-    assert (keys.dtype, values.dtype, confidence.dtype) == (np.float16, np.int32, np.float32)
+    assert [keys.dtype, values.dtype, confidence.dtype] == [np.float16, np.int32, np.float32]
     for row, (entry, provenance) in enumerate(zip(ids.tolist(), store.provenance(ids), strict=True)):
         key, value, log_p, source = expected[entry]
         assert keys[row].tolist() == key.tolist()

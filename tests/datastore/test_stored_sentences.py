@@ -59,7 +59,7 @@ def test_the_entries_of_sentences(store: Store) -> None:
     assert lengths.tolist() == [len(each) for each in expected]
     assert ids.tolist() == [entry for each in expected for entry in each]
     assert [each.position for each in store.provenance(ids)] == [n for length in lengths for n in range(length)]
-    assert (ids.dtype, lengths.dtype) == (np.int64, np.int64)
+    assert [ids.dtype, lengths.dtype] == [np.int64, np.int64]
 
 
 def test_texts_and_hashes(store: Store) -> None:

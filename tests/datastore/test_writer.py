@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from knnmt.datastore import Store, StoreWriter, verify_files, writer
+from knnmt.datastore.manifest import Manifest, write_manifest
 from knnmt.errors import StoreError
 
 
@@ -267,7 +268,7 @@ def test_one_writer_at_a_time(scenario: ModuleType, tmp_path: Path) -> None:
     )
     for path in (tmp_path / "s", tmp_path / "new"):
         with StoreWriter(path, scenario.MODEL):
-            command = [sys.executable, "-c", program, scenario.__file__, str(path)]
+            command = [sys.executable, "-c", program, str(scenario.__file__), str(path)]
             done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
             assert done.stdout == f"another process is writing to {path}; wait until it has finished\n"
             with pytest.raises(StoreError, match="another process"), StoreWriter(path, scenario.MODEL):
@@ -322,10 +323,9 @@ def test_a_commit_that_fails_after_the_manifest_was_replaced(
 ) -> None:
     """The store is the new one then, and tidying up must leave it whole."""
     scenario.build(tmp_path / "s", "first", scenario.FIRST)
-    real = writer.write_manifest
 
-    def replace_and_fail(path: Path, manifest: Any) -> None:
-        real(path, manifest)
+    def replace_and_fail(path: Path, manifest: Manifest) -> None:
+        write_manifest(path, manifest)
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:

@@ -17,6 +17,7 @@ from knnmt.errors import MethodError
 from knnmt.methods import Vanilla
 from knnmt.model import TranslationModel
 from knnmt.model.onnx import graphs
+from knnmt.model.onnx.export import export
 
 LINES = [source for source, _ in SENTENCES[20:32]]
 COMBINER = Vanilla(4, 0.5, 10.0)
@@ -72,7 +73,7 @@ def test_translators_made_at_the_same_time(
 ) -> None:
     """Each finds no graphs, and they are written once."""
     monkeypatch.setenv("KNNMT_CACHE", str(tmp_path / "cache"))
-    written = Mock(side_effect=graphs.export)
+    written = Mock(side_effect=export)
     monkeypatch.setattr(graphs, "export", written)
     models = [model if shared else load("marian", family_directory("marian")) for _ in range(4)]
 

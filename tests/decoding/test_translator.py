@@ -48,7 +48,7 @@ def test_a_single_line_is_no_list_of_lines(store: Store, model: TranslationModel
     for wrong in (LINES[0], LINES[0].encode()):
         for call in (mine.translate, mine.translations):
             with pytest.raises(TypeError, match=r"takes lines, not a single (str|bytes); give \[line\]"):
-                call(wrong)
+                call(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes lines of str, not of int"):
         list(mine.translate([LINES[0], 5]))  # type: ignore[list-item]
     assert list(mine.translate(line for line in LINES[:2])) == list(mine.translate(LINES[:2])), "any iterable will do"
@@ -221,7 +221,7 @@ def test_what_was_read_before_an_error_is_translated_first(store: Store, model: 
 def test_settings_of_a_call(store: Store, model: TranslationModel) -> None:
     mine = translator(store, model)
     for options in ({"beam": 4, "n_best": 3}, {"max_length": 4}, {"length_penalty": 0.0}, {"split": False}):
-        settings = replace(mine.settings, **options)  # type: ignore[arg-type]
+        settings = replace(mine.settings, **options)
         other = Translator.open(store, Vanilla(4, 0.5, 10.0), model=model, settings=settings)
         assert list(mine.translations(LINES[:4], settings)) == list(other.translations(LINES[:4]))
     assert mine.settings.beam == 2

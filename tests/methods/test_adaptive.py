@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tolerances import DOUBLE, SINGLE
+from torch import nn
 from worlds import observed
 
 from knnmt.combiner import Observation, mix_logits, mixture_log_p
@@ -35,6 +36,13 @@ def world(k: int) -> tuple[Observation, torch.Tensor]:
         log_p[:, :0],
     )
     return seen, log_p
+
+
+def layers(combiner: Adaptive) -> tuple[nn.Linear, nn.Linear]:
+    first, _, last = combiner.network
+    assert isinstance(first, nn.Linear)
+    assert isinstance(last, nn.Linear)
+    return first, last
 
 
 def naive(combiner: Adaptive, seen: Observation, row: int) -> tuple[float, list[float]]:
@@ -65,10 +73,11 @@ def test_the_choices_mixed_by_hand(k: int, loud: float) -> None:
     """With weights as initialised the inputs hardly matter, so they are made louder too."""
     combiner = Adaptive(k, SCALE, T, hidden=5 if k == 8 else 32, seed=2)
     combiner.network.double()
+    first, last = layers(combiner)
     seen, log_p = world(k)
     with torch.inference_mode():
-        combiner.network[0].weight.mul_(loud)
-        combiner.network[2].weight.mul_(loud**0.5)
+        first.weight.mul_(loud)
+        last.weight.mul_(loud**0.5)
         answer = combiner.combine(seen)
         mixed = log_p.clone()
         mix_logits(mixed, log_p.logsumexp(1), seen.values, answer)
@@ -103,7 +112,7 @@ def test_each_choice_takes_the_nearest_so_many() -> None:
         with torch.inference_mode():
             for parameter in combiner.network.parameters():
                 parameter.zero_()
-            combiner.network[2].bias[choice] = 60
+            layers(combiner)[1].bias[choice] = 60
             answer = combiner.combine(seen)
         if size == 0:
             assert answer.lam.max() < 1e-20
@@ -126,7 +135,7 @@ def test_t_is_in_raw_distances_and_the_scale_is_for_the_network() -> None:
 def test_the_first_layer_starts_quiet() -> None:
     """Xavier normal, gain 0.01 on distances and 0.1 on counts; everything else as PyTorch starts it."""
     k, hidden = 32, 64
-    first, _, last = Adaptive(k, 1.0, T, hidden=hidden).network
+    first, last = layers(Adaptive(k, 1.0, T, hidden=hidden))
     xavier = math.sqrt(2 / (k + hidden))
     for weight, gain in ((first.weight[:, :k], 0.01), (first.weight[:, k:], 0.1)):
         assert weight.std().item() == pytest.approx(gain * xavier, rel=0.08)

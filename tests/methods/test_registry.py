@@ -156,10 +156,10 @@ def test_a_file_without_permission_is_no_damage(
     store = keep(store, "robust", Robust(4, 2.0))
     opened = io.open
 
-    def refused(file: object, *arguments: Any, **options: Any) -> Any:
+    def refused(file: Any, *arguments: Any, **options: Any) -> Any:
         if Path(str(file)).name == name:
             raise PermissionError(13, "Permission denied", str(file))
-        return opened(file, *arguments, **options)  # type: ignore[arg-type]
+        return opened(file, *arguments, **options)
 
     monkeypatch.setattr(io, "open", refused)
     opened_now = Store.open(store.path)

@@ -129,7 +129,7 @@ def test_the_equations(k: int, options: dict[str, Any]) -> None:
     np.testing.assert_allclose(by_token.exp(), [row.p for row in expected], rtol=DOUBLE)
     np.testing.assert_allclose(mixed.softmax(1), [row.p for row in expected], rtol=SINGLE)  # in float32
     np.testing.assert_allclose(by_token.exp().sum(1), 1, rtol=DOUBLE)
-    with_neighbours = answer.lam[there.any(1)]
+    with_neighbours = answer.lam[seen.exists.any(1)]
     assert ((with_neighbours > 0) & (with_neighbours < 1)).all()
     assert with_neighbours.std() > 1e-4, "the rows differ"
 
@@ -172,9 +172,10 @@ def test_what_is_left_out_does_not_look_at_the_model(part: str, heeds: tuple[str
 
 
 def test_the_sizes_are_those_of_the_presets() -> None:
+    combiners = {name: Robust(8, 1.0, dc=sizes["dc"], wp=sizes["wp"]) for name, sizes in PRESETS.items()}
     shapes = {
-        name: {key: tuple(tensor.shape) for key, tensor in Robust(8, 1.0, **sizes).network.state_dict().items()}
-        for name, sizes in PRESETS.items()
+        name: {key: tuple(tensor.shape) for key, tensor in combiner.network.state_dict().items()}
+        for name, combiner in combiners.items()
     }
     for name, dc, wp in (("released", 4, 32), ("paper", 32, 4)):
         assert shapes[name] == {

@@ -82,7 +82,8 @@ def test_a_device_that_is_too_small_is_there(
 
 
 def test_a_model_without_an_encoder(tmp_path: Path) -> None:
-    GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=10)).save_pretrained(tmp_path)
+    config = GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=10)
+    GPT2LMHeadModel(config).save_pretrained(tmp_path)  # type: ignore[no-untyped-call]
     with pytest.raises(ModelError, match="gpt2 model without an encoder"):
         load_pretrained(str(tmp_path))
 

@@ -1,33 +1,38 @@
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pytest
+from memory_store import MemoryStore, Queries, assert_nearest, read_config
 
-from knnmt.datastore import ConfigFile
+from knnmt.datastore import ConfigFile, Entries, Ids
 from knnmt.errors import StoreError
-from knnmt.search import INDEX_KINDS, Searcher, build, build_index, kept_kind, needs_index
+from knnmt.search import INDEX_KINDS, IndexConfig, Searcher, build, build_index, kept_kind, needs_index
 
 
-def test_auto_is_exact_for_few_entries_and_ivf_for_many(small_store, toolbox, tmp_path, monkeypatch):
+def test_auto_is_exact_for_few_entries_and_ivf_for_many(
+    small_store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build_index(small_store.entries, tmp_path / "few")
     assert json.loads((tmp_path / "few" / "config.json").read_text())["index"] == "Flat"
     monkeypatch.setattr(build, "FLAT_ENTRIES", 300)
     build_index(small_store.entries, tmp_path / "many")
-    config = toolbox.read_config(tmp_path / "many")
+    config = read_config(tmp_path / "many")
     assert config.index.startswith("IVF")
     assert config.requested == "auto"
 
 
-def test_flat_writes_a_config_and_no_files(small_store, toolbox, tmp_path):
+def test_flat_writes_a_config_and_no_files(small_store: MemoryStore, tmp_path: Path) -> None:
     build_index(small_store.entries, tmp_path / "index", "flat")
     assert [path.name for path in (tmp_path / "index").iterdir()] == ["config.json"]
-    config = toolbox.read_config(tmp_path / "index")
+    config = read_config(tmp_path / "index")
     assert (config.index, config.requested, config.entries) == ("Flat", "flat", 300)
     assert config.segments == {segment.name: segment.record.checksum for segment in small_store.segments}
 
 
-def test_unknown_kind(small_store, tmp_path):
+def test_unknown_kind(small_store: MemoryStore, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="auto, flat, ivf"):
         build_index(small_store.entries, tmp_path / "index", "hnsw")
     assert not (tmp_path / "index").exists()
@@ -35,7 +40,7 @@ def test_unknown_kind(small_store, tmp_path):
         needs_index(small_store.segments, frozenset(), "hnsw")
 
 
-def test_index_is_needed_when_too_many_entries_wait(small_store, monkeypatch):
+def test_index_is_needed_when_too_many_entries_wait(small_store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "FLAT_ENTRIES", 130)
     assert needs_index(small_store.segments, frozenset())
     assert needs_index(small_store.segments, frozenset({"000001"}))  # 10 and 170 entries wait
@@ -44,8 +49,8 @@ def test_index_is_needed_when_too_many_entries_wait(small_store, monkeypatch):
     assert needs_index(small_store.segments, frozenset({"000001", "000002", "000009"}), "flat")
 
 
-def test_who_chose_a_kind_keeps_it(small_store, tmp_path):
-    def config(name):
+def test_who_chose_a_kind_keeps_it(small_store: MemoryStore, tmp_path: Path) -> None:
+    def config(name: str) -> ConfigFile:
         return ConfigFile.read(tmp_path / name, "")
 
     assert kept_kind(None, "auto") == "auto"
@@ -57,29 +62,32 @@ def test_who_chose_a_kind_keeps_it(small_store, tmp_path):
     assert kept_kind(config("unasked"), "auto") == "auto"
 
 
-def test_another_kind_is_one_class_and_one_line(small_store, toolbox, tmp_path, monkeypatch):
+def test_another_kind_is_one_class_and_one_line(
+    small_store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Backwards:
         """Proposes everything, farthest first."""
 
         in_memory, size = True, 300
 
+        def __init__(self, ids: Ids) -> None:
+            self.ids = ids
+
         @classmethod
-        def build(cls, entries, directory):
+        def build(cls, entries: Entries, directory: Path) -> IndexConfig:
             (directory / "note").write_text("here")
             return replace(INDEX_KINDS["flat"].build(entries, directory), kind="backwards", index="Backwards")
 
         @classmethod
-        def open(cls, directory, config, entries, in_memory):
+        def open(cls, directory: Path, config: IndexConfig, entries: Entries, in_memory: bool) -> Self:
             assert (directory / "note").read_text() == "here"
-            index = cls()
-            index.ids = entries.ids(np.arange(len(entries)))
-            return index
+            return cls(entries.ids(np.arange(len(entries))))
 
-        def candidates(self, queries, k, widen=1):
+        def candidates(self, queries: Queries, k: int, widen: int = 1) -> Ids:
             return np.tile(self.ids[::-1], (len(queries), 1))
 
     monkeypatch.setitem(INDEX_KINDS, "backwards", Backwards)
     build_index(small_store.entries, tmp_path / "index", "backwards")
-    store = toolbox.MemoryStore(small_store.segments, tmp_path / "index")
+    store = MemoryStore(small_store.segments, tmp_path / "index")
     queries = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)
-    toolbox.assert_nearest(store, queries, Searcher(store).search(queries, 5).ids)
+    assert_nearest(store, queries, Searcher(store).search(queries, 5).ids)

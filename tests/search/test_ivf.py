@@ -1,32 +1,38 @@
 import json
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
 import faiss
 import numpy as np
 import pytest
+from memory_store import Keys, MemorySegment, MemoryStore, clustered, read_config
 
-from knnmt.datastore import Entries
+from knnmt.datastore import Entries, Ids
 from knnmt.errors import StoreError
-from knnmt.search import IndexConfig, build_index, ivf
+from knnmt.search import build_index, ivf
 from knnmt.search.ivf import HELD, IVF, MAPPED, cluster
 
 
 @pytest.fixture(scope="module")
-def index(large_store):
-    config = IndexConfig.of(large_store.index_config)
-    return IVF.open(large_store.index_directory, config, large_store.entries)
+def directory(large_store: MemoryStore) -> Path:
+    assert large_store.index_directory is not None
+    return large_store.index_directory
+
+
+@pytest.fixture(scope="module")
+def index(large_store: MemoryStore, directory: Path) -> IVF:
+    return IVF.open(directory, read_config(directory), large_store.entries)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["mapped", "in-memory"])
-def either(large_store, request):
-    config = IndexConfig.of(large_store.index_config)
-    return IVF.open(large_store.index_directory, config, large_store.entries, request.param)
+def either(large_store: MemoryStore, directory: Path, request: pytest.FixtureRequest) -> IVF:
+    return IVF.open(directory, read_config(directory), large_store.entries, request.param)
 
 
-def test_config_says_what_was_built(large_store, index):
-    config = json.loads((large_store.index_directory / "config.json").read_text())
+def test_config_says_what_was_built(large_store: MemoryStore, directory: Path, index: IVF) -> None:
+    config = json.loads((directory / "config.json").read_text())
     assert config["engine"] == "faiss"
     assert config["index"] == f"IVF{index.faiss_index.nlist},RaBitQ"
     assert config["segments"] == {segment.name: segment.record.checksum for segment in large_store.segments}
@@ -38,12 +44,12 @@ def test_config_says_what_was_built(large_store, index):
     assert config["recall"]["16"] >= 0.95
 
 
-def test_recorded_recall_is_what_other_queries_find(large_store, either):
+def test_recorded_recall_is_what_other_queries_find(large_store: MemoryStore, directory: Path, either: IVF) -> None:
     """Against sorting all distances; queries and own sentences chosen here."""
     keys = large_store.column("keys").astype(np.float32)
     ids = large_store.column("ids")
     sentence = Entries(large_store.segments).sentence(ids)
-    config = IndexConfig.of(large_store.index_config)
+    config = read_config(directory)
     hits = 0
     chosen = np.random.default_rng(99).choice(len(keys), 300, replace=False)
     candidates = either.candidates(keys[chosen], 16)
@@ -55,12 +61,12 @@ def test_recorded_recall_is_what_other_queries_find(large_store, either):
     assert hits / (300 * 16) == pytest.approx(config.recall["16"], abs=0.03)
 
 
-def test_all_lists_and_all_candidates_give_every_entry(large_store, either):
+def test_all_lists_and_all_candidates_give_every_entry(large_store: MemoryStore, either: IVF) -> None:
     found = either.probe(np.zeros((1, 32), dtype=np.float32), 30_000, 10_000)
     assert (np.sort(found[0]) == large_store.column("ids")).all()
 
 
-def test_candidates_come_in_the_order_of_their_codes(large_store, either):
+def test_candidates_come_in_the_order_of_their_codes(large_store: MemoryStore, either: IVF) -> None:
     """The first candidates have to be better than the last, or rescoring a prefix would be worth nothing."""
     queries = large_store.column("keys")[::400].astype(np.float32)
     ids = either.probe(queries, 64, 32)
@@ -69,7 +75,7 @@ def test_candidates_come_in_the_order_of_their_codes(large_store, either):
     assert distances[:, :8].mean() < 0.8 * distances[:, -8:].mean()
 
 
-def test_wider_means_more_lists_and_more_candidates(index, large_store):
+def test_wider_means_more_lists_and_more_candidates(index: IVF, large_store: MemoryStore) -> None:
     queries = large_store.column("keys")[:50].astype(np.float32)
     narrow, wide = index.candidates(queries, 4), index.candidates(queries, 4, widen=4)
     assert wide.shape[1] == 4 * narrow.shape[1]
@@ -78,17 +84,17 @@ def test_wider_means_more_lists_and_more_candidates(index, large_store):
     ).sum()
 
 
-def test_each_layout_has_a_file_which_is_mapped(large_store, either):
-    path = large_store.index_directory / (HELD if either.in_memory else MAPPED)
+def test_each_layout_has_a_file_which_is_mapped(directory: Path, either: IVF) -> None:
+    path = directory / (HELD if either.in_memory else MAPPED)
     assert str(path) in Path("/proc/self/maps").read_text()
     lists = faiss.downcast_InvertedLists(either.faiss_index.invlists)
-    assert isinstance(lists, faiss.BlockInvertedLists) == either.in_memory
+    assert isinstance(lists, faiss.BlockInvertedLists) == either.in_memory  # type: ignore[attr-defined]
 
 
-def test_both_layouts_hold_the_same_codes(large_store):
+def test_both_layouts_hold_the_same_codes(large_store: MemoryStore, directory: Path) -> None:
     """FastScan rounds its distances, so that candidates at the edge may differ, and only these."""
-    config = IndexConfig.of(large_store.index_config)
-    mapped, held = (IVF.open(large_store.index_directory, config, large_store.entries, each) for each in (False, True))
+    config = read_config(directory)
+    mapped, held = (IVF.open(directory, config, large_store.entries, each) for each in (False, True))
     queries = large_store.column("keys")[::100].astype(np.float32)
     ours, theirs = mapped.candidates(queries, 16), held.candidates(queries, 16)
     assert ours.shape == theirs.shape
@@ -96,24 +102,24 @@ def test_both_layouts_hold_the_same_codes(large_store):
     assert np.mean(shared) >= 0.97 * ours.shape[1]
 
 
-def test_an_index_without_a_layout_for_memory_is_mapped(toolbox, tmp_path):
-    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
+def test_an_index_without_a_layout_for_memory_is_mapped(tmp_path: Path) -> None:
+    segment = MemorySegment(1, clustered(np.random.default_rng(8), 2_000, 8))
     build_index(Entries([segment]), tmp_path, "ivf")
-    config = toolbox.read_config(tmp_path)
+    config = read_config(tmp_path)
     del config.files[HELD]
     assert not IVF.open(tmp_path, config, Entries([segment]), in_memory=True).in_memory
 
 
 @pytest.mark.parametrize("name", [MAPPED, HELD])
-def test_bytes_per_entry(large_store, name):
-    assert (large_store.index_directory / name).stat().st_size / large_store.entry_count <= large_store.dim / 8 + 32
+def test_bytes_per_entry(large_store: MemoryStore, directory: Path, name: str) -> None:
+    assert (directory / name).stat().st_size / large_store.entry_count <= large_store.dim / 8 + 32
 
 
-def test_graph_over_the_centres(toolbox, tmp_path, monkeypatch):
+def test_graph_over_the_centres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ivf, "graph_links", lambda lists: 8)
-    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(5), 8_000, 16))
+    segment = MemorySegment(1, clustered(np.random.default_rng(5), 8_000, 16))
     build_index(Entries([segment]), tmp_path / "index", "ivf")
-    config = toolbox.read_config(tmp_path / "index")
+    config = read_config(tmp_path / "index")
     assert config.index.endswith("_HNSW8,RaBitQ")
     assert config.recall["16"] >= 0.95
     index = IVF.open(tmp_path / "index", config, Entries([segment]))
@@ -122,45 +128,45 @@ def test_graph_over_the_centres(toolbox, tmp_path, monkeypatch):
     assert index.candidates(segment.keys[:3].astype(np.float32), 2).shape == (3, 2 * config.rescore)
 
 
-def test_the_same_entries_give_the_same_index(toolbox, tmp_path):
-    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(6), 3_000, 8))
+def test_the_same_entries_give_the_same_index(tmp_path: Path) -> None:
+    segment = MemorySegment(1, clustered(np.random.default_rng(6), 3_000, 8))
     for name in ("a", "b"):
         build_index(Entries([segment]), tmp_path / name, "ivf")
     for file in (MAPPED, HELD):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-    assert toolbox.read_config(tmp_path / "a") == toolbox.read_config(tmp_path / "b")
+    assert read_config(tmp_path / "a") == read_config(tmp_path / "b")
 
 
 @pytest.mark.parametrize("entries", [1, 40, 700])
-def test_a_few_entries_can_be_indexed_too(toolbox, tmp_path, entries):
-    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(7), entries, 8), sentence_length=1)
+def test_a_few_entries_can_be_indexed_too(tmp_path: Path, entries: int) -> None:
+    segment = MemorySegment(1, clustered(np.random.default_rng(7), entries, 8), sentence_length=1)
     build_index(Entries([segment]), tmp_path / "index", "ivf")
-    config = toolbox.read_config(tmp_path / "index")
+    config = read_config(tmp_path / "index")
     index = IVF.open(tmp_path / "index", config, Entries([segment]))
     assert index.candidates(segment.keys.astype(np.float32), 1)[0, 0] == 1 << 32
 
 
-def damage_nothing_left(path):
+def damage_nothing_left(path: Path) -> None:
     os.remove(path)
 
 
-def damage_cut_short(path):
+def damage_cut_short(path: Path) -> None:
     with open(path, "r+b") as file:
         file.truncate(path.stat().st_size // 2)
 
 
-def damage_garbage(path):
+def damage_garbage(path: Path) -> None:
     path.write_bytes(b"\x07" * path.stat().st_size)
 
 
 @pytest.mark.parametrize("in_memory", [False, True])
 @pytest.mark.parametrize("damage", [damage_nothing_left, damage_cut_short, damage_garbage])
-def test_damaged_file_is_a_sentence(toolbox, tmp_path, damage, in_memory):
-    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
+def test_damaged_file_is_a_sentence(tmp_path: Path, damage: Callable[[Path], None], in_memory: bool) -> None:
+    segment = MemorySegment(1, clustered(np.random.default_rng(8), 2_000, 8))
     build_index(Entries([segment]), tmp_path / "index", "ivf")
     for name in (HELD, MAPPED) if in_memory else (MAPPED,):
         damage(tmp_path / "index" / name)
-    config = toolbox.read_config(tmp_path / "index")
+    config = read_config(tmp_path / "index")
     with (
         pytest.raises(StoreError, match="knnmt build"),
         pytest.warns(UserWarning, match=HELD) if in_memory and damage is not damage_garbage else nullcontext(),
@@ -169,11 +175,11 @@ def test_damaged_file_is_a_sentence(toolbox, tmp_path, damage, in_memory):
 
 
 @pytest.mark.parametrize("damage", [damage_nothing_left, damage_cut_short])
-def test_the_mapped_layout_stands_in_for_a_lost_one(toolbox, tmp_path, damage):
-    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(8), 2_000, 8))
+def test_the_mapped_layout_stands_in_for_a_lost_one(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    segment = MemorySegment(1, clustered(np.random.default_rng(8), 2_000, 8))
     build_index(Entries([segment]), tmp_path / "index", "ivf")
     damage(tmp_path / "index" / HELD)
-    config = toolbox.read_config(tmp_path / "index")
+    config = read_config(tmp_path / "index")
     with pytest.warns(UserWarning, match=f"{HELD} .*knnmt build.*{MAPPED} is searched"):
         index = IVF.open(tmp_path / "index", config, Entries([segment]), in_memory=True)
     assert not index.in_memory
@@ -185,31 +191,36 @@ def test_the_mapped_layout_stands_in_for_a_lost_one(toolbox, tmp_path, damage):
 
 
 @pytest.mark.parametrize("name", [MAPPED, HELD])
-def test_no_room_for_the_file(toolbox, tmp_path, name):
-    segment = toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(9), 500, 8))
+def test_no_room_for_the_file(tmp_path: Path, name: str) -> None:
+    segment = MemorySegment(1, clustered(np.random.default_rng(9), 500, 8))
     (tmp_path / name).mkdir()  # nothing can be written under this name
     with pytest.raises(StoreError, match="cannot write"):
         build_index(Entries([segment]), tmp_path, "ivf")
     assert not (tmp_path / "config.json").exists()
 
 
-def test_centres_are_where_the_keys_are(toolbox):
+def test_centres_are_where_the_keys_are() -> None:
     """More lists than there are heaps: every heap has a centre near its middle, and no centre is elsewhere."""
     random = np.random.default_rng(0)
     heaps = 20 * random.normal(size=(10, 16))
     keys = (np.repeat(heaps, 100, axis=0) + 0.1 * random.normal(size=(1000, 16))).astype(np.float16)
-    centres = cluster(Entries([toolbox.make_segment(1, keys[:400]), toolbox.make_segment(2, keys[400:])]), 30)
+    centres = cluster(Entries([MemorySegment(1, keys[:400]), MemorySegment(2, keys[400:])]), 30)
     assert centres.shape == (30, 16)
     distances = ((centres[:, None] - heaps) ** 2).sum(2)
     assert (distances.min(axis=0) < 1).all()
     assert (distances.min(axis=1) < 1).all()
 
 
-def test_seeded_and_on_a_sample(toolbox, monkeypatch):
-    entries = Entries([toolbox.make_segment(1, toolbox.clustered(np.random.default_rng(1), 2_000, 8))])
-    read = []
+def test_seeded_and_on_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = Entries([MemorySegment(1, clustered(np.random.default_rng(1), 2_000, 8))])
+    read: list[int] = []
     keys = entries.keys
-    monkeypatch.setattr(entries, "keys", lambda ids: read.append(len(ids)) or keys(ids))
+
+    def counted(ids: Ids) -> Keys:
+        read.append(len(ids))
+        return keys(ids)
+
+    monkeypatch.setattr(entries, "keys", counted)
     first, second = cluster(entries, 20), cluster(entries, 20)
     assert (first == second).all()
     assert read == [640, 640]

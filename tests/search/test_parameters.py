@@ -1,5 +1,6 @@
 import os
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -13,25 +14,25 @@ BYTES = 96  # an entry of 512 numbers
 @pytest.mark.parametrize(
     ("entries", "lists"), [(1, 1), (1_000, 31), (1_000_000, 4096), (4_500_000, 8192), (12_000_000, 16384)]
 )
-def test_lists_grow_with_the_root_of_the_entries(entries, lists):
+def test_lists_grow_with_the_root_of_the_entries(entries: int, lists: int) -> None:
     assert list_count(entries, 64) == lists
 
 
 @pytest.mark.parametrize("dim", [64, 256, 512, 1024, 4096])
 @pytest.mark.parametrize("entries", [20_000, 60_000, 1_000_000, 100_000_000])
-def test_centres_are_a_small_part_of_the_index(entries, dim):
+def test_centres_are_a_small_part_of_the_index(entries: int, dim: int) -> None:
     lists = list_count(entries, dim)
     assert lists >= 1
     assert lists * dim * 4 / entries <= 12
 
 
 @pytest.mark.parametrize(("entries", "lists", "dim"), [(1, 1, 8), (10**6, 4096, 512), (10**9, 131_072, 1024)])
-def test_training_sample_is_bounded(entries, lists, dim):
+def test_training_sample_is_bounded(entries: int, lists: int, dim: int) -> None:
     assert 1 <= train_count(entries, lists, dim) <= min(entries, (1 << 29) // (4 * dim))
 
 
 @pytest.mark.parametrize("lists", [1, 2, 31, 4096])
-def test_probes_go_from_one_list_to_all(lists):
+def test_probes_go_from_one_list_to_all(lists: int) -> None:
     counts = probe_counts(lists)
     assert counts[0] == 1
     assert counts[-1] == lists
@@ -42,7 +43,9 @@ def test_probes_go_from_one_list_to_all(lists):
 @pytest.mark.parametrize(
     ("limit", "memory"), [(None, PHYSICAL), ("max\n", PHYSICAL), ("80000000\n", 80_000_000), ("9" * 30, PHYSICAL)]
 )
-def test_an_eighth_of_the_machines_memory_or_the_containers(tmp_path, monkeypatch, limit, memory):
+def test_an_eighth_of_the_machines_memory_or_the_containers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None, memory: int
+) -> None:
     if limit is not None:
         (tmp_path / "memory.max").write_text(limit)
     monkeypatch.setattr(parameters, "MEMORY_LIMIT", tmp_path / "memory.max")

@@ -1,32 +1,36 @@
 import json
 import threading
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
+from memory_store import Mask, MemorySegment, MemoryStore, Queries, assert_found, clustered, naive, toy_model
 from tolerances import SUM_OF_SQUARES
 
 from knnmt.corpus import Pair
-from knnmt.datastore import Entries, ModelRecord, Store, StoreWriter
+from knnmt.datastore import Entries, Ids, Store, StoreWriter
 from knnmt.errors import StoreError
-from knnmt.search import IndexConfig, Searcher, build_index, describe_index, parameters, searcher
+from knnmt.search import Exclude, IndexConfig, Searcher, build_index, describe_index, parameters, searcher
+from knnmt.search.exact import nearest_allowed
+from knnmt.search.ivf import IVF
 
 
-def random_queries(rows, dim, seed=0):
+def random_queries(rows: int, dim: int, seed: int = 0) -> Queries:
     return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 30])
 @pytest.mark.parametrize("k", [1, 8])
-def test_without_index_it_is_exact_over_several_segments(small_store, toolbox, rows, k):
+def test_without_index_it_is_exact_over_several_segments(small_store: MemoryStore, rows: int, k: int) -> None:
     queries = random_queries(rows, 16)
-    toolbox.assert_found(small_store, Searcher(small_store).search(queries, k), queries, k)
+    assert_found(small_store, Searcher(small_store).search(queries, k), queries, k)
 
 
-def test_fewer_entries_than_k(small_store, toolbox):
+def test_fewer_entries_than_k(small_store: MemoryStore) -> None:
     queries = random_queries(2, 16)
     found = Searcher(small_store).search(queries, 310)
-    toolbox.assert_found(small_store, found, queries, 310)
+    assert_found(small_store, found, queries, 310)
     assert (found.ids[:, 299] >= 0).all()
     assert (found.ids[:, 300:] == -1).all()
     assert np.isposinf(found.distances[:, 300:]).all()
@@ -34,19 +38,19 @@ def test_fewer_entries_than_k(small_store, toolbox):
     assert (found.log_confidence[:, 300:] == 0).all()
 
 
-def test_no_queries(small_store):
+def test_no_queries(small_store: MemoryStore) -> None:
     found = Searcher(small_store).search(np.empty((0, 16), dtype=np.float32), 4)
     assert found.ids.shape == found.values.shape == (0, 4)
 
 
-def test_rows_can_be_taken_out(small_store):
+def test_rows_can_be_taken_out(small_store: MemoryStore) -> None:
     found = Searcher(small_store).search(random_queries(5, 16), 4)
     part = found[1:3]
     assert (part.ids == found.ids[1:3]).all()
     assert part.values.shape == part.log_confidence.shape == part.distances.shape == (2, 4)
 
 
-def test_queries_of_another_size_are_a_mistake(small_store):
+def test_queries_of_another_size_are_a_mistake(small_store: MemoryStore) -> None:
     with pytest.raises(ValueError, match="16"):
         Searcher(small_store).search(random_queries(2, 8), 4)
     with pytest.raises(ValueError, match="at least 1"):
@@ -54,7 +58,9 @@ def test_queries_of_another_size_are_a_mistake(small_store):
 
 
 @pytest.mark.parametrize(("share", "held"), [(1 / 8, True), (0.0, False)])
-def test_the_index_is_held_in_memory_where_it_fits(large_store, monkeypatch, share, held):
+def test_the_index_is_held_in_memory_where_it_fits(
+    large_store: MemoryStore, monkeypatch: pytest.MonkeyPatch, share: float, held: bool
+) -> None:
     monkeypatch.setattr(parameters, "HELD_SHARE", share)
     assert Searcher(large_store).indexes[0].in_memory == held
     assert Searcher(large_store).description.endswith(",in-memory") == held
@@ -62,10 +68,10 @@ def test_the_index_is_held_in_memory_where_it_fits(large_store, monkeypatch, sha
         assert Searcher(large_store, asked).indexes[0].in_memory == asked
 
 
-def test_index_finds_nearly_all_and_rescores_exactly(large_store, toolbox):
+def test_index_finds_nearly_all_and_rescores_exactly(large_store: MemoryStore) -> None:
     queries = large_store.column("keys")[::500].astype(np.float32) + 0.1 * random_queries(40, 32)
     found = Searcher(large_store).search(queries, 16)
-    ids, _ = toolbox.naive(large_store, queries, 16)
+    ids, _ = naive(large_store, queries, 16)
     hits = sum(len(set(a) & set(b)) for a, b in zip(found.ids.tolist(), ids.tolist(), strict=True))
     assert hits / ids.size >= 0.93
     keys = Entries(large_store.segments).keys(found.ids.reshape(-1)).reshape(40, 16, 32).astype(np.float64)
@@ -74,41 +80,53 @@ def test_index_finds_nearly_all_and_rescores_exactly(large_store, toolbox):
     assert (found.values == large_store.entries.values(found.ids)).all()
 
 
+def ivf_of(searching: Searcher) -> IVF:
+    index = searching.indexes[0]
+    assert isinstance(index, IVF)
+    return index
+
+
 @pytest.fixture
-def exhaustive(large_store, toolbox):
-    """An index that looks at everything it covers, and 500 entries beside it."""
-    tail = toolbox.make_segment(12, toolbox.clustered(np.random.default_rng(0), 500, 32))
-    store = toolbox.MemoryStore([*large_store.segments, tail], large_store.index_directory)
-    found = Searcher(store)
-    found.indexes[0].probes = found.indexes[0].faiss_index.nlist
-    found.indexes[0].rescore = 200
-    return found
+def with_tail(large_store: MemoryStore) -> MemoryStore:
+    """500 entries beside an index."""
+    tail = MemorySegment(12, clustered(np.random.default_rng(0), 500, 32))
+    return MemoryStore([*large_store.segments, tail], large_store.index_directory)
 
 
-def test_index_and_tail_are_merged(exhaustive, toolbox):
-    queries = np.concatenate(
-        [exhaustive.store.segments[2].keys[:5], exhaustive.store.segments[0].keys[:5]]
-    ) + 0.1 * random_queries(10, 32)
+@pytest.fixture
+def exhaustive(with_tail: MemoryStore) -> Searcher:
+    """Its index looks at everything it covers."""
+    searching = Searcher(with_tail)
+    index = ivf_of(searching)
+    index.probes = index.faiss_index.nlist
+    index.rescore = 200
+    return searching
+
+
+def test_index_and_tail_are_merged(exhaustive: Searcher, with_tail: MemoryStore) -> None:
+    queries = np.concatenate([with_tail.segments[2].keys[:5], with_tail.segments[0].keys[:5]]) + 0.1 * random_queries(
+        10, 32
+    )
     found = exhaustive.search(queries, 12)
-    toolbox.assert_found(exhaustive.store, found, queries, 12)
+    assert_found(with_tail, found, queries, 12)
     sources = set((found.ids >> 32).ravel().tolist())
     assert 12 in sources
     assert len(sources) > 1
 
 
-def test_exclusion_row_by_row(exhaustive, toolbox):
+def test_exclusion_row_by_row(exhaustive: Searcher, with_tail: MemoryStore) -> None:
     """Each row leaves out another third of the entries, and one row everything near."""
     queries = random_queries(4, 32)
-    near = set(toolbox.naive(exhaustive.store, queries[3:], 900)[0].ravel().tolist())
+    near = set(naive(with_tail, queries[3:], 900)[0].ravel().tolist())
 
-    def exclude(ids, rows):
-        mask = ids % 3 == rows[:, None]
+    def exclude(ids: Ids, rows: Ids) -> Mask:
+        mask: Mask = ids % 3 == rows[:, None]
         mask[rows == 3] = np.isin(ids[rows == 3], list(near))
         return mask
 
     found = exhaustive.search(queries, 8, exclude)
-    toolbox.assert_found(
-        exhaustive.store,
+    assert_found(
+        with_tail,
         found,
         queries,
         8,
@@ -116,14 +134,14 @@ def test_exclusion_row_by_row(exhaustive, toolbox):
     )
 
 
-def test_exclusion_looks_farther_until_there_are_enough(large_store, toolbox):
+def test_exclusion_looks_farther_until_there_are_enough(large_store: MemoryStore) -> None:
     """The usual probes and candidates would not do: the nearest 600 are left out."""
     searching = Searcher(large_store)
     queries = large_store.column("keys")[:3].astype(np.float32)
-    near = toolbox.naive(large_store, queries, 600)[0]
-    widths = []
+    near = naive(large_store, queries, 600)[0]
+    widths: list[int] = []
 
-    def exclude(ids, rows):
+    def exclude(ids: Ids, rows: Ids) -> Mask:
         widths.append(ids.shape[1])
         return np.array([np.isin(row, left_out) for row, left_out in zip(ids, near[rows], strict=True)])
 
@@ -135,67 +153,71 @@ def test_exclusion_looks_farther_until_there_are_enough(large_store, toolbox):
 
 
 @pytest.mark.parametrize("k", [1, 8])
-def test_a_tail_does_not_stand_in_for_what_the_index_has(small_store, toolbox, tmp_path, k):
+def test_a_tail_does_not_stand_in_for_what_the_index_has(small_store: MemoryStore, tmp_path: Path, k: int) -> None:
     """All that the index proposes at first is left out; the tail has enough, but farther away."""
     build_index(small_store.entries, tmp_path / "index", "flat")
-    tail = toolbox.make_segment(12, np.full((20, 16), 50, dtype=np.float16))
-    store = toolbox.MemoryStore([*small_store.segments, tail], tmp_path / "index")
+    tail = MemorySegment(12, np.full((20, 16), 50, dtype=np.float16))
+    store = MemoryStore([*small_store.segments, tail], tmp_path / "index")
     queries = small_store.column("keys")[:3].astype(np.float32)
-    near = toolbox.naive(store, queries, 60)[0]
+    near = naive(store, queries, 60)[0]
     found = Searcher(store).search(queries, k, lambda ids, rows: (ids[:, :, None] == near[rows][:, None]).any(2))
-    toolbox.assert_found(store, found, queries, k, lambda row, entry: entry in near[row])
+    assert_found(store, found, queries, k, lambda row, entry: entry in near[row])
 
 
-def test_rows_that_have_enough_are_not_asked_again(exhaustive, toolbox, monkeypatch):
+def test_rows_that_have_enough_are_not_asked_again(
+    exhaustive: Searcher, with_tail: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`exclude` knows which queries it is asked for, and exact search is for those that still lack neighbours."""
-    exhaustive.indexes[0].rescore = 20  # however far it looks, half of the entries are no candidates
+    ivf_of(exhaustive).rescore = 20  # however far it looks, half of the entries are no candidates
     queries = random_queries(5, 32)
-    allowed = np.random.default_rng(2).choice(exhaustive.store.column("ids"), 8, replace=False)
-    asked, exact = [], []
+    allowed = np.random.default_rng(2).choice(with_tail.column("ids"), 8, replace=False)
+    asked: list[list[int]] = []
+    exact: list[list[int]] = []
 
-    def exclude(ids, rows):
+    def exclude(ids: Ids, rows: Ids) -> Mask:
         assert ids.shape[0] == len(rows)
         asked.append(rows.tolist())
-        return (rows[:, None] % 2 == 1) & ~np.isin(ids, allowed)
+        left_out: Mask = (rows[:, None] % 2 == 1) & ~np.isin(ids, allowed)
+        return left_out
 
-    def nearest_allowed(entries, of, rows, k, exclude):
+    def counted(entries: Entries, of: Queries, rows: Ids, k: int, exclude: Exclude | None) -> Ids:
         exact.append(rows.tolist())
         assert (of == queries[rows]).all()
-        return real(entries, of, rows, k, exclude)
+        return nearest_allowed(entries, of, rows, k, exclude)
 
-    real = searcher.nearest_allowed
-    monkeypatch.setattr(searcher, "nearest_allowed", nearest_allowed)
+    monkeypatch.setattr(searcher, "nearest_allowed", counted)
     found = exhaustive.search(queries, 8, exclude)
-    toolbox.assert_found(exhaustive.store, found, queries, 8, lambda row, entry: row % 2 == 1 and entry not in allowed)
+    assert_found(with_tail, found, queries, 8, lambda row, entry: row % 2 == 1 and entry not in allowed)
     assert asked[:2] == [[0, 1, 2, 3, 4]] * 2, "what the index proposes, and the tail"
     assert {tuple(rows) for rows in asked[2:]} == {(1, 3)}
     assert exact == [[1, 3]]
 
 
 @pytest.mark.parametrize("left", [0, 3, 20])
-def test_exclusion_of_nearly_everything_ends_with_what_is_left(large_store, toolbox, left):
+def test_exclusion_of_nearly_everything_ends_with_what_is_left(large_store: MemoryStore, left: int) -> None:
     queries = random_queries(2, 32)
     allowed = np.random.default_rng(3).choice(large_store.column("ids"), left, replace=False)
     found = Searcher(large_store).search(queries, 8, lambda ids, rows: ~np.isin(ids, allowed))
-    toolbox.assert_found(large_store, found, queries, 8, lambda row, entry: entry not in allowed)
+    assert_found(large_store, found, queries, 8, lambda row, entry: entry not in allowed)
 
 
-def test_candidates_of_too_few_lists_are_made_up_for(large_store):
+def test_candidates_of_too_few_lists_are_made_up_for(large_store: MemoryStore) -> None:
     """One probed list holds fewer entries than are asked for; the store has more."""
     searching = Searcher(large_store)
-    searching.indexes[0].probes = 1
-    sizes = [searching.indexes[0].faiss_index.get_list_size(n) for n in range(searching.indexes[0].faiss_index.nlist)]
+    index = ivf_of(searching)
+    index.probes = 1
+    sizes = [index.faiss_index.get_list_size(n) for n in range(index.faiss_index.nlist)]
     found = searching.search(random_queries(3, 32), max(sizes) + 1)
     assert (found.ids >= 0).all()
 
 
-def test_threads_share_a_searcher(large_store):
+def test_threads_share_a_searcher(large_store: MemoryStore) -> None:
     searching = Searcher(large_store)
     queries = [random_queries(20, 32, seed) for seed in range(4)]
     expected = [searching.search(each, 8).ids for each in queries]
-    wrong = []
+    wrong: list[int] = []
 
-    def work(number):
+    def work(number: int) -> None:
         found = [searching.search(queries[number], 8).ids for _ in range(10)]
         wrong.extend(number for ids in found if (ids != expected[number]).any())
 
@@ -207,37 +229,39 @@ def test_threads_share_a_searcher(large_store):
     assert not wrong
 
 
-def test_index_of_other_segments_is_refused(large_store, toolbox):
-    store = toolbox.MemoryStore(large_store.segments[:1], large_store.index_directory)
+def test_index_of_other_segments_is_refused(large_store: MemoryStore) -> None:
+    store = MemoryStore(large_store.segments[:1], large_store.index_directory)
     with pytest.raises(StoreError, match="knnmt build"):
         Searcher(store)
 
 
-def test_index_of_other_content_is_refused(small_store, toolbox, tmp_path):
+def test_index_of_other_content_is_refused(small_store: MemoryStore, tmp_path: Path) -> None:
     """Segments of the same names and sizes, but in one of them a single number differs."""
     build_index(small_store.entries, tmp_path / "index", "flat")
-    Searcher(toolbox.MemoryStore(small_store.segments, tmp_path / "index"))
-    small_store.segments[1].keys[3, 2] += 1
+    Searcher(MemoryStore(small_store.segments, tmp_path / "index"))
+    first, second, third = small_store.segments
+    keys = second.keys.copy()
+    keys[3, 2] += 1
     with pytest.raises(StoreError, match=r"is not of this store's segments; .*knnmt build"):
-        Searcher(toolbox.MemoryStore(small_store.segments, tmp_path / "index"))
+        Searcher(MemoryStore([first, MemorySegment(2, keys), third], tmp_path / "index"))
 
 
-def test_an_index_with_names_of_segments_only_is_searched(small_store, toolbox, tmp_path):
+def test_an_index_with_names_of_segments_only_is_searched(small_store: MemoryStore, tmp_path: Path) -> None:
     build_index(small_store.entries, tmp_path / "index", "flat")
     config = json.loads((tmp_path / "index/config.json").read_text())
     (tmp_path / "index/config.json").write_text(json.dumps(config | {"segments": list(config["segments"])}))
     queries = random_queries(3, 16)
-    found = Searcher(toolbox.MemoryStore(small_store.segments, tmp_path / "index")).search(queries, 4)
-    toolbox.assert_found(small_store, found, queries, 4)
+    found = Searcher(MemoryStore(small_store.segments, tmp_path / "index")).search(queries, 4)
+    assert_found(small_store, found, queries, 4)
 
 
-def test_index_of_an_unknown_kind_is_refused(large_store, monkeypatch):
+def test_index_of_an_unknown_kind_is_refused(large_store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searcher, "INDEX_KINDS", {})
     with pytest.raises(StoreError, match="newer"):
         Searcher(large_store)
 
 
-def test_ids_that_no_entry_has_are_a_sentence(large_store, monkeypatch):
+def test_ids_that_no_entry_has_are_a_sentence(large_store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     searching = Searcher(large_store)
     for wrong in ((5 << 32) + 1, (3 << 32) + 15_000):
         monkeypatch.setattr(searching, "indexes", [Stubborn(wrong)])
@@ -248,19 +272,20 @@ def test_ids_that_no_entry_has_are_a_sentence(large_store, monkeypatch):
 class Stubborn:
     in_memory, size = True, 20_000
 
-    def __init__(self, entry):
+    def __init__(self, entry: int) -> None:
         self.entry = entry
 
-    def candidates(self, queries, k, widen=1):
+    def candidates(self, queries: Queries, k: int, widen: int = 1) -> Ids:
         return np.full((len(queries), k), self.entry)
 
 
-def test_missing_index_is_refused(large_store, toolbox, tmp_path):
+def test_missing_index_is_refused(large_store: MemoryStore, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="knnmt build"):
-        Searcher(toolbox.MemoryStore(large_store.segments, tmp_path / "nowhere"))
+        Searcher(MemoryStore(large_store.segments, tmp_path / "nowhere"))
 
 
-def test_descriptions(large_store, small_store):
+def test_descriptions(large_store: MemoryStore, small_store: MemoryStore) -> None:
+    assert large_store.index_config is not None
     config = IndexConfig.of(large_store.index_config)
     assert Searcher(large_store, in_memory=False).description == f"{config.index},probes={config.probes}"
     assert Searcher(small_store).description == "Flat"
@@ -270,22 +295,22 @@ def test_descriptions(large_store, small_store):
     assert described["exact_entries"] == 0
 
 
-def test_a_store_on_disk(tmp_path, toolbox):
+def test_a_store_on_disk(tmp_path: Path) -> None:
     """Built, indexed and added to as `knnmt build` does it."""
-    model = ModelRecord("toy", "f", "t", "output", 16, 1000, "torch", "float32", "", "de", "en", 512)
     random = np.random.default_rng(0)
 
-    def add(sentences, index):
-        with StoreWriter(tmp_path / "store", model) as writer:
+    def add(sentences: int, index: str | None) -> None:
+        with StoreWriter(tmp_path / "store", toy_model(16)) as writer:
             staged = writer.stage(f"{sentences}")
-            keys = toolbox.clustered(random, 4 * sentences, 16)
+            keys = clustered(random, 4 * sentences, 16)
             values = random.integers(1, 1000, 4 * sentences).astype(np.int32)
             confidence = -random.exponential(size=4 * sentences).astype(np.float32)
             pairs = [Pair(f"Satz {n}", f"sentence {n}", "a.tsv", n + 1) for n in range(sentences)]
             staged.append(keys, values, confidence, [4] * sentences, pairs, {})
             plan = writer.plan(staged)
-            directory = writer.new_directory("index") if index else None
-            if directory is not None:
+            directory = None
+            if index is not None:
+                directory = writer.new_directory("index")
                 build_index(Entries(plan.segments), directory, index)
             writer.commit(plan, index=directory)
 

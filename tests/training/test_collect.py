@@ -72,7 +72,8 @@ class Loops:
         self.keys = np.concatenate([segment.keys for segment in store.segments]).astype(np.float64)
         self.values = np.concatenate([segment.values for segment in store.segments])
         self.confidence = np.concatenate([segment.confidence for segment in store.segments])
-        self.sentence, self.texts = [], []
+        self.sentence: list[int] = []
+        self.texts: list[tuple[str, str]] = []
         for segment in store.segments:
             self.sentence += [len(self.texts) + int(number) for number in segment.sentence]
             self.texts += [

@@ -6,12 +6,13 @@ import shutil
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from sentences import SENTENCES
-from tolerances import INT8_LOG_P, INT8_STATES, LOG_P, STORED
+from tolerances import INT8_LOG_P, INT8_STATES, LOG_P, STORED, Tolerance
 
 import knnmt
 from knnmt.corpus import Corpus, Pair, catalogue
@@ -34,7 +35,7 @@ def small_blocks(model: TranslationModel, monkeypatch: pytest.MonkeyPatch) -> No
     real = Engine.batches
     monkeypatch.setattr(module, "BLOCK_TOKENS", 100)
     monkeypatch.setattr(module, "_GULP", 3)
-    monkeypatch.setattr(Engine, "batches", lambda self, *given: real(self, *given, budget=90))
+    monkeypatch.setattr(Engine, "batches", lambda self, sources, targets: real(self, sources, targets, 90))
 
 
 class Killed(BaseException):
@@ -69,7 +70,7 @@ def count_sentences(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def identity(store: Store) -> list[tuple[object, ...]]:
     """Every pair with its provenance, in the store's order."""
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for segment in store.segments:
         ids = (segment.number << 32) + np.arange(len(segment))
         for place, value in zip(store.provenance(ids), segment.values.tolist(), strict=True):
@@ -93,7 +94,7 @@ def test_a_build_gives_what_sentence_by_sentence_gives(
     monkeypatch: pytest.MonkeyPatch,
     engine: str,
     precision: str,
-    near: dict[str, float],
+    near: Tolerance,
     near_log_p: float,
 ) -> None:
     lines = [*SENTENCES[:7], TOO_LONG, EMPTY, *SENTENCES[7:20], (" ", " "), *SENTENCES[20:30], TOO_LONG]
@@ -369,7 +370,7 @@ def test_an_engine_that_builds_nothing(
     option: str, value: str, tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus
 ) -> None:
     with pytest.raises(ModelError, match=f"There is no {option} {value}; choose one of"):
-        build(tmp_path / "store", write_corpus(SENTENCES[:3]), model, **{option: value})
+        build(tmp_path / "store", write_corpus(SENTENCES[:3]), model, **{option: value})  # type: ignore[arg-type]
     assert not (tmp_path / "store").exists()
 
 
@@ -398,7 +399,12 @@ def test_a_catalogue_is_parsed_once(model: TranslationModel, tmp_path: Path, mon
     (tmp_path / "po" / "de.po").write_text(header + entries, encoding="utf-8")
     parsed: list[object] = []
     parse = catalogue._parse
-    monkeypatch.setattr(catalogue, "_parse", lambda path: parsed.append(path) or parse(path))
+
+    def counted(path: Path) -> Any:
+        parsed.append(path)
+        return parse(path)
+
+    monkeypatch.setattr(catalogue, "_parse", counted)
     with monkeypatch.context() as patch:
         kill_at_block(2, patch)
         with pytest.raises(Killed):

@@ -255,7 +255,7 @@ def test_the_scale_of_distances(store: Store, model: TranslationModel, dev: list
 def test_the_temperature_of_adaptive(store: Store, model: TranslationModel, dev: list[Path]) -> None:
     """A number if given; else the likeliest of five; else, once there is one, that of the store's vanilla."""
 
-    def temperature(**given: float) -> float:
+    def temperature(**given: Any) -> float:
         report = fit(store.path, dev, "adaptive", k=4, model=model, **ONE, **given)
         assert isinstance(report.combiner, Adaptive)
         return report.combiner.temperature

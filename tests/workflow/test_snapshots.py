@@ -52,7 +52,7 @@ def test_an_evaluation(
     before = fit(store, dev, "robust", model=model, k=4, **ONE).store
     expected = evaluate(before, dev, ["base", "robust"], settings=SHORT, model=model)
     made = Translator.__init__
-    met = []
+    met: list[bool] = []
 
     def meddled(self: Any, *arguments: Any, **options: Any) -> None:
         if not met:

@@ -20,15 +20,15 @@ def build(
         str | None, typer.Option(help="The state that is stored: output (default) or ffn_input.", show_default=False)
     ] = None,
     origin: Annotated[
-        str | None, typer.Option(help="Where the pairs come from, in place of the file's name.", show_default=False)
+        str | None, typer.Option(help="The origin of the pairs, instead of the file's name.", show_default=False)
     ] = None,
     index: Annotated[str, typer.Option(help="auto, flat (exact search) or ivf.")] = "auto",
     limit: options.Limit = None,
     keep_duplicates: Annotated[
-        bool, typer.Option("--keep-duplicates", help="Add sentence pairs that are in the store already once more.")
+        bool, typer.Option("--keep-duplicates", help="Add sentence pairs again that are in the store already.")
     ] = False,
     drop_unfinished: Annotated[
-        bool, typer.Option("--drop-unfinished", help="First remove what stopped builds have left in the store.")
+        bool, typer.Option("--drop-unfinished", help="First remove what interrupted builds have left in the store.")
     ] = False,
     force: options.Force = False,
     engine: options.ModelEngine = "auto",
@@ -37,10 +37,10 @@ def build(
     threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make a store from a parallel corpus, or add to one; without a corpus, rebuild a store's index.
+    """Build a store from a parallel corpus, or add to one; without a corpus, rebuild a store's index.
 
-    Sentence pairs that are in the store already are left out. Interrupted, the same command goes on where it was; the
-    store changes once, at the end.
+    Sentence pairs that are in the store already are left out. After an interruption, run the same command again to
+    continue. The store changes once, at the end.
 
     Example: `knnmt build memory train.de train.en --model Helsinki-NLP/opus-mt-de-en`
     """
@@ -81,7 +81,8 @@ def build(
         return
     search = info(report.store)["search"]
     done = f"an index: {search['index']}" if not drop_unfinished else "nothing; unfinished builds were removed"
-    rows = [("added", f"{report.entries:,} entries of {report.sentences:,} sentence pairs" if corpus else done)]
+    pairs = "1 sentence pair" if report.sentences == 1 else f"{report.sentences:,} sentence pairs"
+    rows = [("added", f"{report.entries:,} entries of {pairs}" if corpus else done)]
     bytes_on_disk = sum(report.store.sizes().values())
     rows.append(("store", f"{report.store.entry_count:,} entries, {size(bytes_on_disk)} in {store}"))
     if report.resumed:

@@ -16,7 +16,7 @@ def use(
         str,
         typer.Argument(
             metavar="NAME",
-            help="A fitted combiner's name, or base; auto goes back to the best fitted one.",
+            help="A fitted combiner's name, or base; auto: the best fitted one again.",
             show_default=False,
         ),
     ],

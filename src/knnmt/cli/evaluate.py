@@ -14,10 +14,10 @@ def evaluate(
     corpus: options.Corpus,
     methods: Annotated[
         str | None,
-        typer.Option(help="base,vanilla,…: base and all that were fitted by default.", show_default=False),
+        typer.Option(help="base,vanilla,…; by default base and all fitted ones.", show_default=False),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="What the others are compared with; the first by default.", show_default=False)
+        str | None, typer.Option(help="Method to compare the others with; by default the first.", show_default=False)
     ] = None,
     limit: options.Limit = None,
     force: options.Force = False,
@@ -29,9 +29,9 @@ def evaluate(
     precision: options.Precision = "auto",
     skip_above: options.SkipAbove = 1.0,
     in_memory: options.InMemory = None,
-    comet: Annotated[bool, typer.Option("--comet", help="COMET too, by the comet-score command.")] = False,
+    comet: Annotated[bool, typer.Option("--comet", help="Also compute COMET, with the comet-score command.")] = False,
     comet_model: Annotated[
-        str | None, typer.Option(help="COMET's model or local checkpoint; asks for COMET.", show_default=False)
+        str | None, typer.Option(help="COMET's model or local checkpoint; implies --comet.", show_default=False)
     ] = None,
     model: options.Moved = None,
     device: options.Device = "auto",

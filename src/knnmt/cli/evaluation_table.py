@@ -1,4 +1,4 @@
-"""What `knnmt evaluate` and the demo show of an evaluation."""
+"""The table of an evaluation, for `knnmt evaluate` and the demo."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from knnmt.cli.console import note, out
 
 
 def show_evaluation(result: dict[str, Any], signatures: bool = True) -> None:
-    """A row for each system, from the form that programs rely on."""
+    """Print one row per system, from `Evaluation.to_json`."""
     systems, significance = result["systems"], result["significance"]
     comet = any(system["comet"] is not None for system in systems.values())
     unseen = any(system["bleu_unseen"] is not None for system in systems.values())

@@ -22,18 +22,18 @@ def fit(
         typer.Argument(
             metavar="CORPUS",
             help="Dev pairs that are not in the store: plain text files in pairs, source first; .tsv, .tmx, … alone. "
-            "None: the memory trains itself, on sentences drawn from the store.",
+            "Without any, sentences drawn from the store are used.",
             **_HIDE,
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help="How far to trust the memory; the methods are listed above.")] = "robust",
-    name: Annotated[str | None, typer.Option(help="To keep several of a method.", **_HIDE)] = None,
-    sentences: Annotated[int, typer.Option(min=1, help="Drawn from the store where there is no CORPUS.")] = 2000,
+    method: Annotated[str, typer.Option(help="How to weigh the memory; the methods are listed above.")] = "robust",
+    name: Annotated[str | None, typer.Option(help="The combiner's name, to keep several of a method.", **_HIDE)] = None,
+    sentences: Annotated[int, typer.Option(min=1, help="How many to draw from the store without a CORPUS.")] = 2000,
     limit: options.Limit = None,
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Replace a better combiner of that name too; take the pairs whatever their languages seem."
+            "--force", help="Also replace a better combiner of that name; do not check the pairs' languages and order."
         ),
     ] = False,
     model: options.Moved = None,
@@ -42,15 +42,15 @@ def fit(
     as_json: options.Json = False,
     given: Any = None,
 ) -> None:
-    """Fit a method to a store; it is kept in the store, unless the one it would replace is better.
+    """Fit a method to a store and save the result in the store, unless the one that it would replace is better.
 
-    Ctrl-C while it trains keeps the best so far.
+    Ctrl-C during training keeps the best result so far.
 
     Examples:
 
         knnmt fit memory dev.de dev.en
 
-        knnmt fit memory                                   (no dev pairs: the memory trains itself)
+        knnmt fit memory                                   (no dev pairs: uses the store's own sentences)
 
         knnmt fit memory dev.tsv --method vanilla
 
@@ -85,7 +85,7 @@ def fit(
 
 
 def fit_command() -> Any:
-    """The command with the options of all methods, which takes as long as importing them."""
+    """The command with the options of all methods; it imports all methods, which takes time."""
     from knnmt.cli.method_options import with_method_options
     from knnmt.methods import methods
 

@@ -1,4 +1,4 @@
-"""What `knnmt fit` shows of a fit."""
+"""The output of `knnmt fit`."""
 
 from rich.markup import escape
 from rich.table import Table
@@ -9,7 +9,7 @@ from knnmt.workflow import FitReport
 
 
 def show(report: FitReport) -> None:
-    """What was tried and what was chosen, for people."""
+    """Print what was tried and what was chosen."""
     for table in report.fitted.tables:
         _show_table(table)
     rows = [

@@ -28,7 +28,7 @@ from knnmt.progress import show_progress
 
 class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """`fit` has the options of all methods, which are imported only for it."""
+        """Import the methods, whose options `fit` has, only for `fit`."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, fit_command() if name == fit.__name__ else command, rest
 
@@ -59,24 +59,24 @@ def _root(version: bool = typer.Option(False, "--version", help="Show the versio
 
 
 def run() -> None:
-    """Entry point: what the user can fix is one sentence and exit code 2."""
+    """Entry point. An error that the user can fix is reported in one sentence, with exit code 2."""
     tune_allocator()
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # as the input is, whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8")  # like the input, in every locale
     try:
         try:
             with show_progress(), show_log():
                 app()
         finally:
-            sys.stdout.flush()  # here a failure can still be reported
+            sys.stdout.flush()  # a failure can still be reported here
     except NotEnoughMemory as error:
         _complain(_sentence(error))
         sys.exit(2)
     except KnnmtError as error:
         _complain(_NO_MEMORY if is_out_of_memory(error) else _sentence(error))
         sys.exit(2)
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output has closed the pipe
         _abandon_output()
         sys.exit(1)
     except Exception as error:
@@ -102,7 +102,7 @@ def _complain(sentence: str) -> None:
 
 
 def _sentence(error: KnnmtError) -> str:
-    """With a capital letter, unless it begins with something the user typed, and a full stop."""
+    """The message with a full stop and a capital letter, unless it begins with something the user typed."""
     text = str(error)
     if not text.startswith(tuple(str(Path(argument)) for argument in sys.argv[1:])):
         text = text[:1].upper() + text[1:]
@@ -110,7 +110,7 @@ def _sentence(error: KnnmtError) -> str:
 
 
 def _abandon_output() -> None:
-    """The interpreter must not complain when it flushes what nobody can take."""
+    """Drop the unwritten output, so that the interpreter does not fail when it flushes it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""Options of `knnmt fit` that follow from what the methods declare."""
+"""Options of `knnmt fit`, made from the options that the methods declare."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -13,9 +13,9 @@ _METAVARS = {int: "INTEGER", float: "NUMBER", str: "WORD"}
 
 
 def with_method_options(run: Callable[..., None], methods: Mapping[str, type[Method]]) -> Callable[..., None]:
-    """A function like `run` that takes every method's options too, and gives `run` those that were given.
+    """A function like `run` that also takes the options of every method.
 
-    `run` has a parameter `given`: a dict of the options by name, as the user wrote them.
+    `run` has a parameter `given`: a dict of the options that the user gave, by name, as text.
     """
     declared: dict[str, dict[str, Option]] = {}  # by option, by method
     for method, kind in methods.items():
@@ -36,7 +36,7 @@ def with_method_options(run: Callable[..., None], methods: Mapping[str, type[Met
 
 
 def parsed(method: type[Method], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of options that were written as words; those that the method does not have stay as they are."""
+    """The values of options given as text; options that the method does not have stay text."""
     declared = options_of(method)
     return {
         name: declared[name].parse(value) if name in declared and isinstance(value, str) else value
@@ -57,7 +57,7 @@ def _parameter(name: str, of_methods: dict[str, Option], methods: int) -> inspec
 
 
 def _help(of_methods: dict[str, Option], everybody: bool) -> str:
-    """What is the same for all methods is said once."""
+    """The help text; what is the same for all methods is written once."""
     texts = {method: f"{option.declared.help}{_default(option)}" for method, option in of_methods.items()}
     methods = {text: [method for method in texts if texts[method] == text] for text in texts.values()}
     if len(methods) > 1:

@@ -1,4 +1,4 @@
-"""Lines of standard input as they come, and when nothing more is there: a file, a terminal or a slow pipe."""
+"""Read lines from standard input as they arrive: from a file, a terminal or a slow pipe."""
 
 import codecs
 import os
@@ -11,12 +11,12 @@ from knnmt.corpus.lines import LONGEST_LINE
 from knnmt.errors import CorpusError
 
 _PIECE = 1 << 16  # bytes read at once
-_PAUSE = 0.02  # seconds without anything to read, after which the lines that are there are answered
-_LONGEST_WAIT = 0.2  # seconds of waiting, all in all, after which they are answered too: a pipe may drip
+_PAUSE = 0.02  # after so many seconds without input, the lines read so far are translated
+_LONGEST_WAIT = 0.2  # the same after so many seconds of waiting in total, for pipes that deliver slowly
 
 
 def read_lines() -> Iterator[str | None]:
-    """Every line in order, and None where nothing more is there now: before a pause, and before an error is raised."""
+    """Every line in order, and None if no more input is available now: before a pause, and before an error."""
     number = 0
     try:
         for raw in _raw_lines():
@@ -29,7 +29,7 @@ def read_lines() -> Iterator[str | None]:
 
 
 def _raw_lines() -> Iterator[bytes | None]:
-    """Every line without its end; None where there is none yet."""
+    """Every line without its line end; None if there is none yet."""
     unfinished = bytearray()
     number = 1
     for piece in _pieces():
@@ -48,10 +48,10 @@ def _raw_lines() -> Iterator[bytes | None]:
 
 
 def _pieces() -> Iterator[bytes | None]:
-    """What is read, as it comes; None where nothing comes for a moment."""
+    """Pieces of the input as they arrive; None after a pause."""
     try:
         descriptor = sys.stdin.fileno()
-    except (AttributeError, OSError, ValueError):  # no standard input, or one that is no file of the system's
+    except (AttributeError, OSError, ValueError):  # no standard input, or one without a file descriptor
         yield from iter(lambda: sys.stdin.buffer.read(_PIECE) if sys.stdin else b"", b"")
         return
     waited = 0.0

@@ -1,14 +1,14 @@
-"""How many cores the work may use."""
+"""Limit the number of CPU threads."""
 
 import os
 
 from knnmt.errors import MethodError
 
-_PER_CORE = 4  # beyond it threads only wait for each other
+_PER_CORE = 4  # with more, threads only wait for each other
 
 
 def use_threads(count: int | None) -> None:
-    """Bound the thread pools of torch and faiss."""
+    """Limit the thread pools of torch and faiss."""
     if count is None:
         return
     cores = os.cpu_count() or 1

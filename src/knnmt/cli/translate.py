@@ -17,7 +17,7 @@ def translate(
     beam: options.Beam = 4,
     length_penalty: options.LengthPenalty = 0.6,
     max_length: options.MaxLength = None,
-    n_best: Annotated[int, typer.Option(min=1, help="Translations of each line, one per line.")] = 1,
+    n_best: Annotated[int, typer.Option(min=1, help="Translations per line of input, one per line of output.")] = 1,
     batch_size: options.BatchSize = 32,
     engine: options.Engine = "auto",
     precision: options.Precision = "auto",
@@ -27,9 +27,9 @@ def translate(
     model: options.Moved = None,
     device: options.Device = "auto",
     threads: options.Threads = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One object per line that explains every token.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line; explains every token.")] = False,
 ) -> None:
-    """Translate standard input, one line out for each line in; whoever waits for an answer gets it line by line.
+    """Translate standard input, one line out per line in. Lines are translated as soon as the input pauses.
 
     Example: `knnmt translate memory < manual.de > manual.en`
     """
@@ -59,8 +59,8 @@ def translate(
             answer = json.dumps(explain(translator, translation), ensure_ascii=False)
         elif n_best > 1:
             best = [f"{score:.4f}\t{text}" for text, score in translation.n_best]
-            # n lines for each line in, where there are fewer translations and for an empty line too
+            # always n lines per line in, also for an empty line or if there are fewer translations
             answer = "\n".join(best + [""] * (n_best - len(best)))
         else:
             answer = translation.text
-        print(answer, flush=True)  # whoever waits for an answer gets it
+        print(answer, flush=True)  # a program may be waiting for it

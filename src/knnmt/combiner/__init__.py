@@ -1,4 +1,4 @@
-"""How much to trust the neighbours: what a combiner sees and answers, and the one place that mixes."""
+"""How much to trust the neighbours: `Observation` in, `Combination` out, and the mixture of both distributions."""
 
 from knnmt.combiner.base import Combiner
 from knnmt.combiner.combination import Combination, behind_nearest, log_shares

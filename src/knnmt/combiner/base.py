@@ -1,4 +1,4 @@
-"""The small interface that every way of combining model and neighbours fulfils."""
+"""The interface of a combiner."""
 
 import json
 from abc import ABC, abstractmethod
@@ -16,9 +16,9 @@ class Combiner(ABC):
     """Decides how much to trust the neighbours. It never sees the vocabulary.
 
     Attributes:
-        method: the name it is registered under
-        needs: what it has to be shown
-        record: how it came to be: dev loss, data, seed, options
+        method: the name of its method
+        needs: what it needs to see
+        record: how it was fitted: dev NLL, data, seed, options
     """
 
     method: ClassVar[str]
@@ -29,25 +29,25 @@ class Combiner(ABC):
 
     @property
     def k(self) -> int:
-        """How many neighbours it looks at."""
+        """How many neighbours it needs."""
         return self.needs.k
 
     @abstractmethod
     def combine(self, observation: Observation) -> Combination:
-        """Weights of the neighbours and λ for each row; the observation holds what it needs."""
+        """The neighbours' weights and λ of each row. The observation must satisfy `needs`."""
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
-        """What `from_options` makes the same combiner of."""
+        """The options from which `from_options` makes the same combiner."""
 
     @classmethod
     @abstractmethod
     def from_options(cls, options: dict[str, Any]) -> Self:
-        """A combiner as it was saved, before its weights, if it has any, are loaded."""
+        """A combiner with these options; weights, if it has any, are loaded later."""
 
     @property
     def signature(self) -> str:
-        """What a reader needs to know of it to get the same translations again."""
+        """What identifies the combiner in the signature of a translation."""
         shown = {name: value for name, value in self.options().items() if value != []}
         return "|".join(
             f"{name}:{value:g}" if isinstance(value, float) else f"{name}:{value}" for name, value in shown.items()
@@ -60,14 +60,14 @@ class Combiner(ABC):
 
     @classmethod
     def load(cls, directory: Path, config: dict[str, Any]) -> Self:
-        """Read what `save` wrote; `config` is what config.json says."""
+        """Read what `save` wrote; `config` is the content of config.json."""
         combiner = cls.from_options(config["options"])
         combiner.record = config["record"]
         return combiner
 
 
 def damaged(directory: Path, error: Exception | None = None) -> MethodError:
-    """What to say of a combiner whose files cannot be read, or are not as they were written."""
+    """The error for a combiner whose files cannot be read or have changed."""
     if isinstance(error, PermissionError):
         return MethodError(
             f"The combiner in {directory} cannot be read: permission denied; ask its owner for the permission to read."

@@ -1,4 +1,4 @@
-"""What a combiner answers."""
+"""The answer of a combiner."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,12 @@ from knnmt.combiner.observation import LOG_ZERO, Observation
 
 @dataclass(frozen=True)
 class Combination:
-    """How much to trust what was found; decoding, training, explanations and plots use the same.
+    """How much to trust the neighbours. Decoding, training, explanations and plots all use it.
 
     Attributes:
-        log_weights: of the neighbours; the weights sum to 1 in a row. LOG_ZERO where there is no neighbour  # [rows, K]
-        log_odds: log(λ / (1 − λ)), λ being the share of p_kNN in the mixture; LOG_ZERO without neighbours  # [rows]
+        log_weights: log weights of the neighbours; the weights of a row sum to 1; LOG_ZERO where there is no
+            neighbour  # [rows, K]
+        log_odds: log(λ / (1 − λ)), where λ is the share of p_kNN in the mixture; LOG_ZERO without neighbours  # [rows]
         temperature: T in raw squared distances  # [rows]
         c: c_k of the distribution calibration, 0 for methods without it  # [rows, K]
     """
@@ -35,9 +36,9 @@ class Combination:
 
 
 def behind_nearest(seen: Observation) -> Tensor:
-    """How much farther than the nearest each is: softmax ignores the rest, float32 would not.  # [rows, K]
+    """Distances minus that of the nearest neighbour; 0 for missing neighbours.  # [rows, K]
 
-    0 for missing neighbours.
+    Softmax ignores the constant, but in float32 a large one would cost precision.
     """
     return (seen.distances - seen.distances[:, :1]).masked_fill(~seen.exists, 0.0)
 

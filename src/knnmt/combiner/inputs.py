@@ -1,15 +1,15 @@
-"""What the networks are told of an observation: finite numbers of a size they can learn from."""
+"""The networks' inputs from an observation: finite numbers in a range that networks can learn from."""
 
 import torch
 from torch import Tensor
 
 from knnmt.combiner.observation import Observation
 
-_LOWEST_LOG_P = -100.0  # less sure than this tells nothing more, and would drown what else a linear layer sees
+_LOWEST_LOG_P = -100.0  # lower values say nothing more, and would dominate the other inputs of a linear layer
 
 
 def first_of_its_value(values: Tensor) -> Tensor:
-    """Where a neighbour's value has not occurred among the nearer ones.  # [rows, K]"""
+    """Whether a neighbour's value does not occur among the nearer neighbours.  # [rows, K]"""
     same = values[:, :, None] == values[:, None, :]
     return ~same.tril(-1).any(2)
 
@@ -20,7 +20,7 @@ def distinct_counts(seen: Observation) -> Tensor:
 
 
 def scaled_distances(seen: Observation, scale: float) -> Tensor:
-    """d_k divided by the scale; a missing neighbour counts as far as the farthest there is.  # [rows, K]"""
+    """d_k divided by the scale; a missing neighbour gets the distance of the farthest one.  # [rows, K]"""
     found = seen.distances.masked_fill(~seen.exists, 0.0)
     return torch.where(seen.exists, found, found.amax(1, keepdim=True)) / scale
 
@@ -31,7 +31,7 @@ def retrieval_inputs(seen: Observation, scale: float) -> Tensor:
 
 
 def log_p_inputs(seen: Observation) -> tuple[Tensor, Tensor, Tensor]:
-    """log p_top, log p(v_k|h_k), log p(v_k|ĥ); 0, which adds nothing, for missing neighbours."""
+    """log p_top, log p(v_k|h_k), log p(v_k|ĥ); 0 for missing neighbours, so that they add nothing."""
     missing = ~seen.exists
     return (
         seen.log_p_top.clamp_min(_LOWEST_LOG_P),

@@ -1,4 +1,4 @@
-"""The interpolation p = λ p_kNN + (1 − λ) p_NMT, sparse: p_kNN is at most K tokens, so K logits change."""
+"""The sparse interpolation p = λ p_kNN + (1 − λ) p_NMT: p_kNN has at most K tokens, so at most K logits change."""
 
 import torch
 from torch import Tensor
@@ -7,15 +7,15 @@ from torch.nn.functional import logsigmoid
 from knnmt.combiner.combination import Combination
 from knnmt.combiner.observation import LOG_ZERO
 
-_MAX_LOG_ODDS = 13.8  # λ = 1 − 1e-6; beyond it the model's own choice would vanish
+_MAX_LOG_ODDS = 13.8  # λ = 1 − 1e-6; with more, p_NMT would vanish
 
 
 def log_p_knn(tokens: Tensor, values: Tensor, log_weights: Tensor) -> Tensor:
-    """log p_kNN of some tokens: equal values among the neighbours add up.
+    """log p_kNN of some tokens: the weights of neighbours with the same value add up.
 
     Args:
         tokens: [rows, tokens]
-        values, log_weights: of the neighbours  # [rows, K]
+        values, log_weights: those of the neighbours  # [rows, K]
     """
     other = tokens[:, :, None] != values[:, None, :]  # [rows, tokens, K]
     return log_weights[:, None, :].expand_as(other).masked_fill(other, LOG_ZERO).logsumexp(2)
@@ -28,9 +28,9 @@ def log_shares_of_both(combination: Combination) -> tuple[Tensor, Tensor]:
 
 
 def mix_logits(logits: Tensor, log_sum_exp: Tensor, values: Tensor, combination: Combination) -> None:
-    """Change the neighbours' logits in place so that softmax(logits) becomes the mixture, exactly.
+    """Change the logits of the neighbours' tokens in place, so that softmax(logits) is exactly the mixture.
 
-    Softmax ignores a constant, so with l the logits and w the tokens' weights only
+    Softmax ignores a constant. So with l the logits and w the tokens' weights, only
     l′_v = logaddexp(l_v, lse + logit(λ) + log w_v) has to be written; all other logits stay. At λ = 0 nothing
     changes.
 

@@ -1,4 +1,4 @@
-"""What a combiner has to be shown."""
+"""What a combiner needs to see."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Needs:
-    """What a combiner looks at; nothing else is computed for it.
+    """What a combiner needs to see; nothing else is computed for it.
 
     Attributes:
         k: how many neighbours
         top: how many of the model's highest probabilities
-        context: whether what stands before each neighbour in its sentence counts (`Observation.matching_past`)
+        context: whether it uses the tokens before each neighbour in its sentence (`Observation.matching_past`)
     """
 
     k: int
@@ -20,6 +20,6 @@ class Needs:
 
     @classmethod
     def of_all(cls, several: "Iterable[Needs]") -> "Needs":
-        """What is enough for each of several combiners; one neighbour where there is none."""
+        """The needs of several combiners together; one neighbour if there is no combiner."""
         several = [cls(1), *several]
         return cls(max(each.k for each in several), max(each.top for each in several), any(e.context for e in several))

@@ -1,4 +1,4 @@
-"""What a combiner sees: what was found for some decoder states, and what the model itself thinks there."""
+"""What a combiner sees: the neighbours of some decoder states, and the model's own predictions there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -11,18 +11,18 @@ from knnmt.combiner.needs import Needs
 from knnmt.model import Logits
 from knnmt.search import Neighbours
 
-# Stands for log 0: exp gives 0 in every float format, and yet no gradient becomes NaN.
+# Stands for log 0: exp of it is 0 in every float format, but no gradient becomes NaN.
 LOG_ZERO = -1e4
 
 Rows = slice | Tensor
 
 
-_PER_NEIGHBOUR = {"per_neighbour": True}  # of a column that has an entry for each neighbour
+_PER_NEIGHBOUR = {"per_neighbour": True}  # marks columns with one element per neighbour
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What was found for some decoder states, and what the model itself thinks there. Log p's are never −inf.
+    """The neighbours of some decoder states, and the model's own predictions there. Log p's are never −inf.
 
     Attributes:
         distances: squared L2, raw, ascending; +inf where fewer than K neighbours exist  # [rows, K]
@@ -31,8 +31,8 @@ class Observation:
         log_p_values: log p_NMT(v_k | ĥ)  # [rows, K]
         ids: the neighbours' ids in the store; −1 where there is none  # [rows, K]
         log_p_top: the model's highest log p's, as many as the combiner asks for  # [rows, top]
-        matching_past: how many tokens just before the neighbour, in its sentence, are the row's own last tokens; 0 for
-            missing neighbours, None where no combiner needs it  # int64 [rows, K]
+        matching_past: how many tokens just before the neighbour, in its sentence, equal the row's last tokens; 0 for
+            missing neighbours, None if no combiner needs it  # int64 [rows, K]
     """
 
     distances: Tensor = field(metadata=_PER_NEIGHBOUR)
@@ -49,22 +49,22 @@ class Observation:
         return torch.isfinite(self.distances)
 
     def is_enough_for(self, needs: Needs) -> bool:
-        """Whether all is there that a combiner needs."""
+        """Whether it has everything that a combiner needs."""
         context = self.matching_past is not None or not needs.context
         return context and self.distances.shape[1] >= needs.k and self.log_p_top.shape[1] >= needs.top
 
     def columns(self) -> dict[str, Tensor]:
-        """All columns that there are, by name."""
+        """All columns that are not None, by name."""
         named = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: column for name, column in named.items() if column is not None}
 
     def by_neighbour(self) -> dict[str, Tensor]:
-        """The columns that have an entry for each neighbour, by name."""
+        """The columns with one element per neighbour, by name."""
         names = {each.name for each in fields(self) if each.metadata == _PER_NEIGHBOUR}
         return {name: column for name, column in self.columns().items() if name in names}
 
     def take(self, rows: Rows, needs: Needs) -> Self:
-        """Some rows, and of those what a combiner needs."""
+        """Some rows, reduced to what a combiner needs."""
         columns: dict[str, Tensor | None] = {
             name: column[rows, : needs.k] for name, column in self.by_neighbour().items()
         }
@@ -81,15 +81,15 @@ class Observation:
 
     @classmethod
     def concatenate(cls, parts: Sequence["Observation"]) -> Self:
-        """The rows of all parts, one part behind the other."""
+        """The rows of all parts, in order."""
         return cls(**{name: torch.cat([part.columns()[name] for part in parts]) for name in parts[0].columns()})
 
 
 def observe(neighbours: Neighbours, logits: Logits, top: int = 0, matching_past: Tensor | None = None) -> Observation:
-    """Join the neighbours with the model's own view of them.
+    """Join the neighbours with the model's own predictions.
 
     Args:
-        logits: of the same rows
+        logits: logits of the same rows
         top: how many of the model's highest log p's are wanted
         matching_past: as in `Observation`
     """

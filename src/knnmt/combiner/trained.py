@@ -1,4 +1,4 @@
-"""What combiners with networks share: the distances' scale, weights on disk, a seeded start."""
+"""The common part of combiners with networks: the scale of distances, saved weights, seeded initialisation."""
 
 import math
 from abc import abstractmethod
@@ -25,11 +25,11 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 class Trained(Combiner):
-    """A combiner whose answer networks give.
+    """A combiner with trained networks.
 
     Args:
-        needs: what it has to be shown
-        scale: what squared distances are divided by before anything in the combiner sees them
+        needs: what it needs to see
+        scale: squared distances are divided by it before anything in the combiner sees them
     """
 
     network: nn.Module
@@ -44,7 +44,7 @@ class Trained(Combiner):
     def _combine(self, seen: Observation) -> Combination: ...
 
     def combine(self, observation: Observation) -> Combination:
-        self.network.to(observation.distances.device)  # decoding may be elsewhere than cached features are
+        self.network.to(observation.distances.device)  # decoding may use another device than fitting
         return self._combine(observation)
 
     @property
@@ -56,7 +56,7 @@ class Trained(Combiner):
 
     def save(self, directory: Path) -> None:
         super().save(directory)
-        # not save_file, which gives the file to its owner only, whatever the umask
+        # not save_file, which ignores the umask and makes the file readable by its owner only
         (directory / WEIGHTS).write_bytes(save(self.network.state_dict()))
 
     @classmethod
@@ -71,7 +71,7 @@ class Trained(Combiner):
 
 
 def seeded(make: Callable[[], Module], seed: int) -> Module:
-    """PyTorch's default initialisation from a seed of its own; the caller's random numbers go on undisturbed."""
+    """A module initialised from its own seed; the caller's random state does not change."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return make()

@@ -1,4 +1,4 @@
-"""Translation: beam search, `generate`, the memory inside somebody's model, lines in and out."""
+"""Translation: beam search, `generate`, `attach` for a model of the user's own, and `Translator` for lines of text."""
 
 from knnmt.decoding.attaching import attach
 from knnmt.decoding.beam import BeamSearch

@@ -1,4 +1,4 @@
-"""The memory inside somebody's own model: hooks that work under every strategy of `generate`."""
+"""Attach a memory to the user's own model: hooks that work with every strategy of `generate`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -24,17 +24,17 @@ _ATTACHED: WeakSet[Any] = WeakSet()
 
 @contextmanager
 def attach(model: Any, tokenizer: Any, store: Store | str | Path, method: str | None = None) -> Iterator[None]:
-    """Give a store's memory to a Hugging Face model while the block runs; then the model is as it was.
+    """Attach a store to a Hugging Face model inside a `with` block; afterwards the model is unchanged.
 
-    It helps every thread that runs the model within the block. A method that looks at the tokens so far knows them in
-    `generate`, and in a call of the model that has no cache or begins one; in a loop of your own with a cache it knows
-    those of the call.
+    Every thread that runs the model inside the block uses the store. A method with context needs the tokens so far.
+    It gets all of them in `generate` and in calls of the model without a cache or with a new one. In your own loop
+    with a cache it gets only the tokens of the call.
 
     Args:
-        model: the encoder-decoder the store was made with
+        model: the encoder-decoder that the store was built with
         tokenizer: its tokenizer
         store: a store or its directory
-        method: the name of a fitted combiner; by default the best that was fitted
+        method: the name of a fitted combiner; by default the best fitted one
 
     Example:
         with knnmt.attach(model, tokenizer, "memory", method="vanilla"):
@@ -45,10 +45,10 @@ def attach(model: Any, tokenizer: Any, store: Store | str | Path, method: str | 
     combiner = load_combiner(store, method or default.name)
     if combiner is None:
         raise MethodError(no_combiner(store, default))
-    with _alone(model):
+    with _attached_once(model):
         prefix = _prefix_length(model, tokenizer, store)
         tap, memory = Tap(model, store.model.key_layer), Memory(Searcher(store), combiner)
-        # passes of knnmt's own, of a Translator with the same model say, have their own memory or none
+        # knnmt's own passes, such as those of a Translator with the same model, have their own memory or none
         with (
             tap.hooks(lambda: not in_own_pass(), tokens=combiner.needs.context) as heard,
             mixing(model, heard, memory, prefix),
@@ -57,8 +57,8 @@ def attach(model: Any, tokenizer: Any, store: Store | str | Path, method: str | 
 
 
 @contextmanager
-def _alone(model: Any) -> Iterator[None]:
-    """A second memory would be mixed into what the first one has mixed already."""
+def _attached_once(model: Any) -> Iterator[None]:
+    """Refuse a second `attach`: its memory would be mixed into the first mixture, not into the model's output."""
     with lock_of(model):
         if model in _ATTACHED:
             raise MethodError(
@@ -74,7 +74,7 @@ def _alone(model: Any) -> Iterator[None]:
 
 
 def _prefix_length(model: Any, tokenizer: Any, store: Store) -> int:
-    """How many tokens are given to the decoder, after checking that the store is this model's."""
+    """How many tokens are given to the decoder. Also checks that the store belongs to this model."""
     record = store.model
     wrapped = TranslationModel(
         model,
@@ -91,14 +91,14 @@ def _prefix_length(model: Any, tokenizer: Any, store: Store) -> int:
 
 @contextmanager
 def mixing(model: Any, heard: Heard, memory: Memory, prefix: int) -> Iterator[None]:
-    """Mix the memory into the logits of every pass that was heard; its loss and gradients stay its own.
+    """Mix the memory into the logits of every pass that was heard; the loss and gradients of the pass do not change.
 
-    Changing the model's output, rather than adding a LogitsProcessor, is right in greedy, sampling and beam
-    search alike: processors see raw logits in one and log p in the other, and run after tokens were banned.
+    Changing the model's output works in greedy search, sampling and beam search. A LogitsProcessor would not: it sees
+    raw logits in some and log p in others, and runs after tokens were banned.
 
     Args:
-        heard: the states of the pass, of the thread that runs it; empty for a pass that is none of ours
-        prefix: how many first tokens are given (a start token, a language); what is forced is not interpolated
+        heard: the states of the pass in this thread; empty for a pass that must not be changed
+        prefix: how many tokens at the start are given (start token, language); forced tokens are not interpolated
     """
     context = memory.combiner.needs.context
 
@@ -118,7 +118,7 @@ def mixing(model: Any, heard: Heard, memory: Memory, prefix: int) -> Iterator[No
             return output
         so_far = None
         if context:
-            newest = read if read is not None else torch.full(keys.shape[:2], -1)  # somebody gave vectors, not tokens
+            newest = read if read is not None else torch.full(keys.shape[:2], -1)  # called with inputs_embeds
             so_far = past_of_sequences(tokens_read(model, newest, before), before + forced, prefix).flatten(0, 1)
         if logits.requires_grad:
             logits = logits.clone()

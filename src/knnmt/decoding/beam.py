@@ -1,4 +1,4 @@
-"""Beam search over any engine: the translations `generate` finds, with sentences leaving as they are finished."""
+"""Beam search with any engine. It finds what `generate` finds, but finished sentences leave the batch."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from knnmt.decoding.settings import Settings
 from knnmt.memory import Memory
 from knnmt.model import Engine
 
-_NO_SCORE = -1e9  # of what is no hypothesis
+_NO_SCORE = -1e9  # marks a slot without a hypothesis
 
 
 class BeamSearch:
-    """Beam search of our own, with or without a memory."""
+    """knnmt's own beam search, with or without a memory."""
 
     def __init__(self, engine: Engine, rules: Rules, memory: Memory | None = None) -> None:
         self.engine, self.rules, self.memory = engine, rules, memory
@@ -34,7 +34,7 @@ class BeamSearch:
         widest = max(beams.wanted + len(rules.banned) + len(rules.eos), top)
         decoder = self.engine.start(sources)
         recall = self.memory.begin(sources) if self.memory else None
-        states = decoder.step(torch.tensor([prefix] * len(sources)))  # one row per sentence: its beams are alike yet
+        states = decoder.step(torch.tensor([prefix] * len(sources)))  # one row per sentence: its beams are still equal
         while True:
             logits = decoder.project(states)
             logits.read_highest(min(widest, logits.columns))
@@ -51,18 +51,18 @@ class BeamSearch:
 
 
 class _Beams:
-    """The hypotheses of the sentences that are still being translated, and of those that have left.
+    """The running hypotheses of unfinished sentences, and the results of finished ones.
 
     Attributes:
         length: how many tokens each running hypothesis has
-        numbers: of the sentences that have not left, as they were given  # [sentences]
+        numbers: indices of the unfinished sentences among those given to `decode`  # [sentences]
     """
 
     def __init__(self, caps: Tensor, settings: Settings, rules: Rules, given: int) -> None:
         self.settings, self.rules = settings, rules
         self.given = given  # tokens that were forced but count in a hypothesis' length, as in `generate`
         self.length = 0
-        # so many that `beam` of them go on even if the best all end
+        # enough candidates that `beam` of them continue even if all the best ones end
         self.wanted = max(2, 1 + len(rules.eos)) * settings.beam
         sentences, beam = len(caps), settings.beam
         self.results: list[list[Hypothesis]] = [[] for _ in range(sentences)]
@@ -81,7 +81,7 @@ class _Beams:
         return self.tokens.flatten(0, 1)
 
     def advance(self, candidates: Candidates) -> tuple[Tensor, Tensor] | None:
-        """Append a token to the hypotheses: rows of this step to go on with, and their tokens. None at the end."""
+        """Append a token to each hypothesis. Returns the rows to continue and their new tokens; None at the end."""
         beam = self.settings.beam
         sentences, width = self.scores.shape
         at_cap = self.caps == self.length + 1
@@ -112,7 +112,7 @@ class _Beams:
         return rows[stay].flatten(), self.tokens[:, :, -1].flatten()
 
     def _finish(self, scores: Tensor, grown: Tensor, ends: Tensor) -> None:
-        """Of the best `beam` continuations those that end are finished; the best `beam` finished ones are kept."""
+        """Finish those of the best `beam` continuations that end; keep the best `beam` finished hypotheses."""
         beam = self.settings.beam
         final = scores / self._norm()
         final = final.masked_fill(~ends | (torch.arange(scores.shape[1]) >= beam) | (scores < _NO_SCORE / 2), _NO_SCORE)
@@ -151,7 +151,7 @@ class _Beams:
 
 
 def _fill_gaps(stays: Tensor) -> Tensor:
-    """Those that stay, the last of them in the gaps of those that leave: so a decoder has few to move."""
+    """Indices of those that stay, with the last of them moved into the gaps, so that a decoder moves few rows."""
     count = int(stays.sum())
     order = torch.arange(count)
     order[~stays[:count]] = count + stays[count:].nonzero().squeeze(1)

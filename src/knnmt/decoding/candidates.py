@@ -1,4 +1,4 @@
-"""How each row may go on: the likeliest tokens of the mixture, found without making the mixture."""
+"""Candidates for each row's next token: the likeliest tokens of the mixture, found without computing all of it."""
 
 from dataclasses import dataclass
 
@@ -15,10 +15,10 @@ _IMPOSSIBLE = -torch.inf
 
 @dataclass(frozen=True)
 class Candidates:
-    """Tokens that a row may go on with; among them as many of the likeliest as were asked for.
+    """Candidates for the next token of each row; they include the likeliest ones, as many as were asked for.
 
     Attributes:
-        log_p: −inf for those that may not  # [rows, candidates]
+        log_p: −inf for tokens that are not allowed  # [rows, candidates]
         tokens: [rows, candidates]
     """
 
@@ -29,8 +29,8 @@ class Candidates:
 def propose(logits: Logits, mixture: Mixture | None, rules: Rules, count: int, may_end: bool) -> Candidates:
     """The `count` likeliest tokens of each row, and perhaps some more.
 
-    Every row of the vocabulary is read for its log-sum-exp and its highest entries; the neighbours' tokens are at
-    most K more, so nothing is written to it.
+    Each row of logits is read for its log-sum-exp and its highest entries. The neighbours add at most K tokens, so
+    nothing is written to the row.
     """
     banned = torch.tensor([*rules.banned, *(() if may_end else rules.eos)], dtype=torch.int64, device=logits.device)
     log_p, tokens = logits.highest(min(count + len(banned), logits.columns))
@@ -47,4 +47,4 @@ def propose(logits: Logits, mixture: Mixture | None, rules: Rules, count: int, m
         log_p = log_p.masked_fill(torch.isin(tokens, banned), _IMPOSSIBLE)
     if log_p_banned is not None:
         log_p = log_p - torch.log1p(-log_p_banned.exp().sum(1, keepdim=True).clamp_max(1 - 1e-6))
-    return Candidates(log_p.cpu(), tokens.cpu())  # what is left is small, and the search's books are kept there
+    return Candidates(log_p.cpu(), tokens.cpu())  # small by now, and beam search runs on the CPU

@@ -1,4 +1,4 @@
-"""Why a translation is what it is: one teacher-forced pass over it, the same for every engine."""
+"""Explain a translation token by token, with one teacher-forced pass over it; the same for every engine."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from knnmt.decoding.translator import Translator
 from knnmt.memory import Mixture, past_of_targets
 from knnmt.model import Logits
 
-_TOP = 5  # choices shown of the model, and of the neighbours
+_TOP = 5  # how many tokens are shown for the model, and for the neighbours
 
 
 @torch.inference_mode()
 def explain(translator: Translator, translation: Translation | str) -> dict[str, Any]:
-    """Every token of a translation with λ, the model's and the neighbours' choices, and where they come from.
+    """Every token of a translation, with λ, the choices of the model and of the neighbours, and their sentences.
 
     Args:
-        translation: what the translator gave, or a line to be translated first
+        translation: a result of the translator, or a line to translate first
 
     Example:
         knnmt.explain(knnmt.Translator.open("memory"), "Starten Sie den Dienst neu.")
@@ -46,7 +46,7 @@ def explain(translator: Translator, translation: Translation | str) -> dict[str,
 
 
 def _explain_model(translator: Translator, logits: Logits, tokens: Tensor) -> list[dict[str, Any]]:
-    """What the model alone says of each row."""
+    """The model's own choices for each row."""
     piece = translator.model.codec.piece
     top, top_tokens = logits.highest(_TOP)
     p_nmt = logits.log_p(tokens[:, None]).squeeze(1).exp().tolist()
@@ -85,7 +85,7 @@ def _add_neighbours(
 
 
 def _votes(translator: Translator, values: Tensor, shares: Tensor) -> list[dict[str, Any]]:
-    """The neighbours' distinct tokens, most voted first."""
+    """The neighbours' distinct tokens, those with the most votes first."""
     piece = translator.model.codec.piece
     votes = sorted(dict(zip(values.tolist(), shares.tolist(), strict=True)).items(), key=lambda vote: -vote[1])
     return [{"token": piece(value), "p": share} for value, share in votes[:_TOP] if share > 0]

@@ -1,4 +1,4 @@
-"""Transformers' own `generate`, for what our beam search does not know, with a cap for each sentence of a batch."""
+"""Search with transformers' `generate`, for what our beam search does not support; one length cap per sentence."""
 
 import copy
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from knnmt.model import Engine, TorchEngine, TranslationModel
 
 
 class _Limits:
-    """Each sentence's own longest sequence; rows come sentence by sentence, several for each."""
+    """The maximum length per sentence; the rows of a sentence, one or more, are contiguous."""
 
     def __init__(self, limits: Tensor) -> None:
         self.limits = limits
@@ -32,7 +32,7 @@ class _StopAtLimit(_Limits, StoppingCriteria):
 
 
 class _EndAtLimit(_Limits, LogitsProcessor):
-    """What `forced_eos_token_id` does at max_length, for each sentence at its own."""
+    """Does what `forced_eos_token_id` does at max_length, but at each sentence's own limit."""
 
     def __init__(self, limits: Tensor, eos: int) -> None:
         super().__init__(limits)
@@ -69,7 +69,7 @@ class GenerateSearch:
             do_sample=False,
             num_beams=settings.beam,
             num_return_sequences=settings.n_best,
-            length_penalty=settings.length_penalty if settings.beam > 1 else 1.0,  # greedy search knows none
+            length_penalty=settings.length_penalty if settings.beam > 1 else 1.0,  # greedy search has none
             early_stopping=False,
             max_length=max(caps),
             max_new_tokens=None,
@@ -99,7 +99,7 @@ class GenerateSearch:
         return [hypotheses[i * n : (i + 1) * n] for i in range(len(sources))]
 
     def _cut(self, row: list[int], limit: int) -> list[int]:
-        """A generated row without its prefix and without what fills it up: pad, or in T5 the end of sentence."""
+        """A generated row without its prefix and without its padding: pad, or in T5 the end of sentence."""
         codec = self.model.codec
         row = row[len(codec.prefix) : limit]
         return row[: row.index(codec.eos) + 1] if codec.eos in row else _strip(row, codec.pad)

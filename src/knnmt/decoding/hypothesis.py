@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Hypothesis:
     """One translation of a sentence: its tokens, end of sentence included where there is one.
 
-    `score` is its log p divided by its length to the power of the length penalty; None where `generate` is asked for
-    one translation only: with scores it keeps those of all steps, which is gigabytes.
+    `score` is log p / length ** length_penalty. It is None where `generate` returns one translation only: to report
+    scores, `generate` would keep those of all steps, which takes gigabytes.
     """
 
     tokens: list[int]

@@ -1,4 +1,4 @@
-"""What a model's generation config asks of a search, as far as our own knows it."""
+"""What a model's generation config asks for, as far as our beam search supports it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ from transformers import GenerationConfig
 
 from knnmt.model import TranslationModel
 
-# Options that change what beam search finds and that ours does not know, with the values that ask for nothing.
+# Options that change the result of beam search and that ours does not support, with the values that have no effect.
 _UNKNOWN: dict[str, tuple[Any, ...]] = {
     "repetition_penalty": (None, 1.0),
     "encoder_repetition_penalty": (None, 1.0),
@@ -32,11 +32,11 @@ class Rules:
     """What hypotheses may look like.
 
     Attributes:
-        eos: tokens that end one
+        eos: tokens that end a hypothesis
         banned: tokens that never occur
-        forced_eos: whether a hypothesis that reaches the cap ends with an end of sentence that costs nothing
-        renormalize: whether the banned tokens' probability is shared among the others
-        min_length: no end before so many tokens, the prefix counted
+        forced_eos: whether a hypothesis that reaches the cap gets an end of sentence with log p 0
+        renormalize: whether the probability of banned tokens is shared among the others
+        min_length: minimum number of tokens before an end, prefix included
     """
 
     eos: tuple[int, ...]
@@ -47,7 +47,7 @@ class Rules:
 
     @classmethod
     def of(cls, model: TranslationModel) -> "Rules | str":
-        """The rules of a model; where it asks for something else, its name."""
+        """The rules of a model, or the name of an option that is not supported."""
         config: GenerationConfig = model.hf.generation_config
         for name, idle in _UNKNOWN.items():
             if getattr(config, name, None) not in idle:
@@ -65,6 +65,6 @@ class Rules:
             banned=tuple(sorted(bad | set(config.suppress_tokens or []))),
             forced_eos=config.forced_eos_token_id is not None,
             renormalize=bool(config.renormalize_logits),
-            # new ones, behind the start token, win over a length that counts it, as in transformers
+            # min_new_tokens, which does not count the start token, wins over min_length, as in transformers
             min_length=(config.min_length or 0) if new is None else 1 + new,
         )

@@ -1,4 +1,4 @@
-"""How translations are searched for; all of it is in the signature."""
+"""The settings of the search; the signature contains all of them."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from knnmt.search import machine_memory
 
 GENERATE = "generate"
 LARGEST = {"beam": 1024, "batch_size": 1024, "n_best": 1024, "max_length": 65_536}  # memory grows with each
-_LARGEST_PENALTY = 10  # beyond it the powers of a length leave the range of floats
+_LARGEST_PENALTY = 10  # with more, length ** penalty leaves the range of floats
 
 
 @dataclass(frozen=True)
@@ -16,17 +16,17 @@ class Settings:
     """Beam search as in the paper.
 
     Attributes:
-        beam: hypotheses kept for each sentence
+        beam: hypotheses kept per sentence
         length_penalty: scores are divided by length ** length_penalty
-        max_length: the most tokens of a translation; None: int(1.2 × source tokens) + 10
-        n_best: translations returned for each sentence
+        max_length: maximum number of tokens of a translation; None: int(1.2 × source tokens) + 10
+        n_best: translations returned per sentence
         batch_size: sentences decoded together; it does not change the translations
-        engine: how the model is run: `onnx`, `torch`, or `generate`, transformers' own search; `auto` is the
-            quickest there is
-        precision: `float32` or `int8`, which only onnx knows
-        skip_above: no search where the model gives its likeliest token more than this; 1: always search
-        in_memory: hold the store's index in memory, which is quicker, or map it; None: hold it where it fits
-        split: whether a line is split into sentences that are translated apart, where n_best is 1
+        engine: what runs the model: `onnx`, `torch`, or `generate` (transformers' own search); `auto` is the
+            fastest available
+        precision: `float32` or `int8`, which only onnx supports
+        skip_above: no search where the model's highest probability is above this; 1: always search
+        in_memory: load the store's index into memory, which is faster, or map it; None: load it if it fits
+        split: whether a line is split into sentences that are translated separately; only where n_best is 1
     """
 
     beam: int = 4
@@ -58,7 +58,7 @@ class Settings:
             raise MethodError(f"A beam of {self.beam} has no {self.n_best} best translations; raise --beam.")
 
     def check_vocabulary(self, size: int) -> None:
-        """Refuse what a vocabulary of this size cannot give, or this machine cannot hold."""
+        """Refuse a beam that is too large for this vocabulary, or for the memory of this machine."""
         if self.beam >= size:
             raise MethodError(f"The model knows {size:,} tokens, so --beam must be less; lower it.")
         needed, there_is = 2 * 4 * self.beam * self.batch_size * size, machine_memory()  # logits and their softmax
@@ -70,11 +70,11 @@ class Settings:
 
     @property
     def splits(self) -> bool:
-        """Whether lines are split: n-best lists are of whole lines."""
+        """Whether lines are split. They are not for n-best lists, which are made of whole lines."""
         return self.split and self.n_best == 1
 
     def cap(self, source_tokens: int) -> int:
-        """The most tokens of a translation, whatever it is batched with."""
+        """The maximum number of tokens of a translation; it does not depend on the batch."""
         return self.max_length or int(1.2 * source_tokens) + 10
 
     @property

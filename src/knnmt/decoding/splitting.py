@@ -1,4 +1,4 @@
-"""A line may hold several sentences; models are trained on single ones."""
+"""Split lines into sentences, because models are trained on single sentences."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ _NO_SPACES = {"zh", "ja", "th", "lo", "km", "my", "yue"}  # languages that do no
 
 @dataclass(frozen=True)
 class Splitter:
-    """Splits lines of the source language, and puts translations in the target language together again."""
+    """Splits lines of the source language into sentences, and joins their translations."""
 
     source_lang: str | None
     target_lang: str | None

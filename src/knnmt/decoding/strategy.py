@@ -1,4 +1,4 @@
-"""How translations are searched for: by a beam search of our own, or by transformers' `generate`."""
+"""The choice of a search: our own beam search, or transformers' `generate`."""
 
 import warnings
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ class Strategy(Protocol):
     """A search for translations, with or without a memory.
 
     Attributes:
-        name: as it is written in signatures
-        engine: what runs the model, for explanations too
+        name: the name in signatures
+        engine: what runs the model, also for explanations
     """
 
     name: str
@@ -33,10 +33,10 @@ class Strategy(Protocol):
 def choose_strategy(
     model: TranslationModel | Engine, memory: Memory | None, settings: Settings, made_with: str | None = None
 ) -> Strategy:
-    """The strategy that is asked for; `generate` where a model asks for what our own search does not know.
+    """The strategy that the settings ask for; `generate` where the model needs what our own search does not support.
 
     Args:
-        model: a model, for which the settings choose an engine, or an engine
+        model: an engine, or a model, for which the settings choose an engine
         made_with: the precision of the store in use
     """
     engine = model if isinstance(model, Engine) else None

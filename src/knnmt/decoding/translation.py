@@ -1,11 +1,11 @@
-"""What a translator gives for a line."""
+"""The result of a translator for one line."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence as the model saw it and as it translated it, in token ids."""
+    """The token ids of a source sentence and of its translation, as the model read and wrote them."""
 
     source: list[int]
     target: list[int]
@@ -17,8 +17,8 @@ class Translation:
 
     Attributes:
         text: the best translation
-        n_best: the n best texts with their scores, where several were asked for and the line is one sentence
-        sentences: of the line; none where it is empty
+        n_best: the n best texts with their scores, if several were asked for and the line is one sentence
+        sentences: the sentences of the line; none if it is empty
     """
 
     source: str

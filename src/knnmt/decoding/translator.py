@@ -1,4 +1,4 @@
-"""The public face of translation: lines in, lines out, in the same order."""
+"""The translator: lines in, lines out, in the same order."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sized
@@ -21,20 +21,20 @@ from knnmt.progress import Meter, progress
 from knnmt.search import Searcher
 from knnmt.shell import command
 
-_BATCHES_READ = 16  # batches of lines read at once, so that a batch has sentences of like length
-_SOURCE_TOKENS = 8192  # padded source tokens of a batch, whatever its number of sentences
-_FIXED = ("engine", "precision", "in_memory", "skip_above")  # settings that a translator is made with
+_BATCHES_READ = 16  # batches of lines read at once, so that the sentences of a batch have similar lengths
+_SOURCE_TOKENS = 8192  # maximum of source tokens per batch, padding included
+_FIXED = ("engine", "precision", "in_memory", "skip_above")  # settings that cannot change after construction
 
 
 class Translator:
-    """Translates with a model, and with a memory's help if there is one. `Translator.open` makes it from a store.
+    """Translates with a model, and with a memory if there is one. `Translator.open` creates it from a store.
 
     Args:
-        model: a model, for which the settings choose an engine, or an engine
-        memory: bound to the same model
-        settings: beam search's; `translate` may be given others
-        method: what the memory is called in signatures; its combiner's method by default
-        store: named in signatures; the memory's by default
+        model: an engine, or a model, for which the settings choose an engine
+        memory: a memory bound to the same model
+        settings: settings of the beam search; `translate` can be given others
+        method: the method's name in signatures; by default that of the memory's combiner
+        store: the store named in signatures; by default the memory's
 
     Example:
         list(Translator.open("memory").translate(["Starten Sie den Dienst neu."]))
@@ -76,14 +76,14 @@ class Translator:
         searcher: Searcher | None = None,
         device: str = "auto",
     ) -> "Translator":
-        """A translator with a store's model and the help of its neighbours.
+        """A translator with a store's model and a store's entries.
 
         Args:
             store: a store or its directory
-            method: the name of a fitted combiner, or `base`, or a combiner; by default the best that was fitted
-            settings: beam search's
-            model: the store's, to share it, or where it is now if it was moved
-            searcher: to share with other translators of the same store
+            method: the name of a fitted combiner, or `base`, or a combiner; by default the best fitted one
+            settings: settings of the beam search
+            model: the store's model, to share it, or its new path if it was moved
+            searcher: a searcher of the same store, to share it with other translators
         """
         store = Store.open(store)
         settings = settings or Settings()
@@ -121,24 +121,26 @@ class Translator:
         return "|".join(parts)
 
     def translate(self, lines: Iterable[str | None], settings: Settings | None = None) -> Iterator[str]:
-        """One line out for each line in; empty lines give empty lines.
+        """Translate lines: one line out per line in; an empty line gives an empty line.
 
-        Lines are read as they are needed, as many at once as make good batches.
+        Lines are read when they are needed, several batches at once.
 
         Args:
-            lines: a None among them means that nothing more is there now: what was read is translated at once
-            settings: in place of the translator's own, with the same engine, precision, index and skipping
+            lines: lines of text; a None means that no more lines are available now, so the lines read so far are
+                translated at once
+            settings: used instead of the translator's own; `engine`, `precision`, `in_memory` and `skip_above` must
+                be the same
         """
         return (translation.text for translation in self.translations(lines, settings))
 
     def translations(self, lines: Iterable[str | None], settings: Settings | None = None) -> Iterator[Translation]:
-        """`translate`, with n-best lists and tokens."""
-        if isinstance(lines, str | bytes):  # which would be taken for a list of characters
+        """Like `translate`, but with n-best lists and tokens."""
+        if isinstance(lines, str | bytes):  # it would be read as a list of characters
             raise TypeError(f"translate takes lines, not a single {type(lines).__name__}; give [line].")
         return self._stream(lines, self._allowed(settings))
 
     def _allowed(self, settings: Settings | None) -> Settings:
-        """The settings of a call."""
+        """The settings of a call, checked against those that cannot change."""
         if settings is None:
             return self.settings
         for name in _FIXED:
@@ -154,7 +156,7 @@ class Translator:
     def _stream(self, lines: Iterable[str | None], settings: Settings) -> Iterator[Translation]:
         total, done = len(lines) if isinstance(lines, Sized) else None, 0
         for block in _blocks(lines, _BATCHES_READ * settings.batch_size):
-            # a bar for each block: none may stand there while somebody types, or while the caller shows one
+            # one bar per block: none may be visible while the user types, or while the caller shows its own
             with progress(f"Translating ({self.method})", total=total or len(block), unit="tokens") as meter:
                 if total:
                     meter.skip(done)
@@ -200,7 +202,7 @@ class Translator:
 
 
 def _blocks(lines: Iterable[str | None], size: int) -> Iterator[list[str]]:
-    """Lines in lists of at most `size`; shorter where a None is among them, and at the end."""
+    """Lines in lists of at most `size`; a None ends a list early."""
     block: list[str] = []
     for line in lines:
         if line is not None and not isinstance(line, str):

@@ -1,4 +1,4 @@
-"""What `generate` has written so far: a pass with a cache reads only the newest tokens of it."""
+"""The tokens that `generate` has produced so far; a pass with a cache reads only the newest of them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,20 +14,20 @@ from knnmt.model.sharing import lock_of
 
 
 class _Written(local):
-    """Of this thread: all tokens of the sequences that `generate` is about to run the model for."""
+    """All tokens of the sequences that `generate` is about to run the model on, per thread."""
 
     ids: Tensor | None = None
 
 
 class _Watch:
-    """A model whose `prepare_inputs_for_generation` is watched, by one block or several."""
+    """A model whose `prepare_inputs_for_generation` is watched by one or more blocks."""
 
     def __init__(self, model: Any) -> None:
         self.written = _Written()
         self.blocks = 0
         prepare = model.prepare_inputs_for_generation
 
-        @wraps(prepare)  # with its signature, which `generate` checks its options by
+        @wraps(prepare)  # keeps its signature, because `generate` validates its options against it
         def watched(input_ids: Tensor, *arguments: Any, **options: Any) -> Any:
             self.written.ids = input_ids
             return prepare(input_ids, *arguments, **options)
@@ -40,9 +40,9 @@ _WATCHED: WeakKeyDictionary[Any, _Watch] = WeakKeyDictionary()
 
 @contextmanager
 def watching(model: Any) -> Iterator[None]:
-    """Let `tokens_read` know what `generate` writes while the block runs; then the model is as it was.
+    """Record for `tokens_read` what `generate` produces inside the block; afterwards the model is unchanged.
 
-    Blocks of several threads may overlap: the first to enter begins it, the last to leave ends it.
+    Blocks of several threads may overlap: the first one starts the recording, the last one ends it.
     """
     with lock_of(model):
         if model not in _WATCHED:
@@ -58,14 +58,14 @@ def watching(model: Any) -> Iterator[None]:
 
 
 def tokens_read(model: Any, newest: Tensor, before: int) -> Tensor:
-    """All tokens that the decoder's states depend on, of the pass that this thread ran last.
+    """All tokens that the decoder had read at the end of this thread's last pass.
 
     Args:
-        newest: what the decoder read in the pass  # [rows, length]
-        before: how many it had read before, and keeps in its cache
+        newest: the tokens of the pass itself  # [rows, length]
+        before: how many tokens were read earlier and are in the cache
 
     Returns:
-        [rows, before + length]; −1 where nobody knows: in a cache that somebody else than `generate` handles
+        [rows, before + length]; −1 for unknown tokens, where the cache was not filled by `generate`
     """
     watch = _WATCHED.get(model)
     ids = watch.written.ids if watch else None

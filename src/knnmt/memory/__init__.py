@@ -1,4 +1,4 @@
-"""The memory beside a model: search, what a combiner sees, what it answers, and the mixture, in one place."""
+"""The memory of a model: search, observation, combination and mixture."""
 
 from knnmt.memory.context import LONGEST_PAST, matching_past, past_of_sequences, past_of_targets
 from knnmt.memory.memory import Memory, Recall

@@ -1,4 +1,4 @@
-"""What stands before a neighbour in its sentence, compared with what was written so far."""
+"""Compare the tokens before a neighbour, in its sentence, with the tokens translated so far."""
 
 import numpy as np
 import torch
@@ -7,21 +7,21 @@ from torch import Tensor
 
 from knnmt.datastore import Entries, Ids
 
-LONGEST_PAST = 16  # tokens compared at most
+LONGEST_PAST = 16  # maximum number of tokens compared
 
 
 def matching_past(entries: Entries, ids: Ids, so_far: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many tokens just before each neighbour, in its sentence, are the last ones of its row.  # [rows, K]
+    """How many tokens just before each neighbour, in its sentence, equal the last tokens of its row.  # [rows, K]
 
     The count ends at the first token that differs, at the start of either sentence, and at `LONGEST_PAST`.
 
     Args:
-        ids: of the neighbours; −1 where there is none  # [rows, K]
-        so_far: the tokens of each row so far, right-aligned, −1 where a row has fewer  # [rows, any]
+        ids: ids of the neighbours; −1 where there is none  # [rows, K]
+        so_far: the tokens of each row so far, right-aligned and padded with −1  # [rows, any]
     """
     counts = np.zeros(ids.shape, np.int64)
     rows, columns = (ids >= 0).nonzero()
-    matching = ids[rows, columns]  # the entries whose tokens have all been the same up to here
+    matching = ids[rows, columns]  # entries whose tokens were all equal up to here
     for back in range(1, min(LONGEST_PAST, so_far.shape[1]) + 1):
         matching = entries.before(matching)
         same = (matching >= 0) & (entries.values(matching) == so_far[rows, -back])
@@ -33,11 +33,11 @@ def matching_past(entries: Entries, ids: Ids, so_far: NDArray[np.int64]) -> NDAr
 
 
 def past_of_targets(tokens: Tensor, lengths: NDArray[np.int64]) -> Tensor:
-    """The tokens before each position of whole targets, as `matching_past` takes them.  # [positions, LONGEST_PAST]
+    """The tokens before each position of whole targets, for `matching_past`.  # [positions, LONGEST_PAST]
 
     Args:
-        tokens: of the targets, one target behind the other  # [positions]
-        lengths: how many of them each target has  # [targets]
+        tokens: the targets' tokens, concatenated  # [positions]
+        lengths: how many tokens each target has  # [targets]
     """
     back = torch.arange(LONGEST_PAST, 0, -1, device=tokens.device)
     counts = torch.from_numpy(lengths).to(tokens.device)
@@ -47,11 +47,11 @@ def past_of_targets(tokens: Tensor, lengths: NDArray[np.int64]) -> Tensor:
 
 
 def past_of_sequences(sequences: Tensor, first: int, prefix: int) -> Tensor:
-    """The tokens that each position of some sequences predicts the next one from, as `matching_past` takes them.
+    """The predicted tokens up to each position of some sequences, for `matching_past`.
 
     Args:
-        sequences: what a decoder read, from its start token on; −1 where it is not known  # [sequences, length]
-        first: the first position that is wanted
+        sequences: what a decoder read, start token included; −1 for unknown tokens  # [sequences, length]
+        first: the first position to return
         prefix: how many tokens at the start were given, not predicted
 
     Returns:

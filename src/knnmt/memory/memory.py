@@ -1,4 +1,4 @@
-"""A store and a combiner as decoding uses them: a decoder's states and logits in, the mixture out."""
+"""A store and a combiner for decoding: decoder states and logits in, the mixture out."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ from knnmt.search import Neighbours, Searcher
 
 
 class Memory:
-    """The neighbours' help for rows of decoder states, whoever runs the model. Threads may share one.
+    """Mixes neighbours into a model's predictions, independently of what runs the model. Threads may share one.
 
     Args:
-        skip_above: rows whose likeliest token has more than this by the model alone are not searched for
+        skip_above: no search for rows where the model's highest probability is above this
 
     Example:
         recall = memory.begin(sources)
@@ -30,20 +30,20 @@ class Memory:
         self.observer = Observer(searcher, combiner.needs)
 
     def begin(self, sources: Sequence[list[int]] | None = None) -> "Recall":
-        """The memory beside a decoder that begins with one row for each source.
+        """The memory for one decoder, which starts with one row per source.
 
         Args:
-            sources: encoded; None where whoever runs the model does not say which rows belong to which
+            sources: encoded sources; None where it is unknown which rows belong to which source
         """
         return Recall(self, sources)
 
 
 class Recall:
-    """The memory beside one decoder, row by row.
+    """The memory for one decoder.
 
     Attributes:
-        sources: encoded
-        source_of_row: which of the sources each row belongs to; None where nobody knows  # [rows]
+        sources: encoded sources
+        source_of_row: the index of each row's source; None if unknown  # [rows]
     """
 
     def __init__(self, memory: Memory, sources: Sequence[list[int]] | None) -> None:
@@ -51,24 +51,24 @@ class Recall:
         self.source_of_row = None if sources is None else torch.arange(len(sources))
 
     def select(self, rows: Tensor) -> None:
-        """Go on with some of the rows, as the decoder does.  # as for `Decoder.select`"""
+        """Continue with some of the rows, as in `Decoder.select`."""
         if self.source_of_row is not None:
             self.source_of_row = self.source_of_row[rows]
 
     @torch.inference_mode()
     def ask(self, keys: Tensor, logits: Logits, so_far: Tensor | None = None) -> Mixture:
-        """What the memory says of each row's next token.
+        """The mixture for each row's next token.
 
         Args:
             keys: the key layer's states  # [rows, dim]
-            logits: of the same rows
-            so_far: the tokens predicted so far of each row, right-aligned, −1 where a row has fewer; may be left out
-                where the combiner needs no context  # [rows, any]
+            logits: logits of the same rows
+            so_far: the tokens predicted so far, right-aligned and padded with −1; optional if the combiner needs no
+                context  # [rows, any]
         """
         if self.source_of_row is not None and len(self.source_of_row) != len(keys):
             raise ValueError(f"{len(keys)} rows are asked for where {len(self.source_of_row)} were selected")
         observer, combiner = self.memory.observer, self.memory.combiner
-        # a search of every row needs no logits, so it could run before the projection or beside it
+        # a search of every row needs no logits, so it could run before or during the projection
         found = observer.find(keys) if self.memory.skip_above >= 1 else self._find_where_unsure(keys, logits)
         seen = observer.observe(found, logits, so_far)
         return Mixture(seen, combiner.combine(seen))

@@ -1,4 +1,4 @@
-"""Search, and what was found as a combiner sees it."""
+"""Search, and the observation that a combiner gets from it."""
 
 import torch
 from torch import Tensor
@@ -10,33 +10,33 @@ from knnmt.search import Exclude, Neighbours, Searcher
 
 
 class Observer:
-    """Finds the neighbours of decoder states and joins them with what the model thinks there.
+    """Finds the neighbours of decoder states and joins them with the model's own predictions.
 
-    Fitting, likelihoods, beam search, `attach` and explanations all see a store through it.
+    Fitting, likelihoods, beam search, `attach` and explanations all use it.
 
     Args:
-        needs: what is looked at; nothing else is computed
+        needs: what the combiner needs; nothing else is computed
     """
 
     def __init__(self, searcher: Searcher, needs: Needs) -> None:
         self.searcher, self.needs = searcher, needs
 
     def find(self, keys: Tensor, exclude: Exclude | None = None) -> Neighbours:
-        """The neighbours of each row. Needs no logits, so it may run before the projection or beside it.
+        """The neighbours of each row. It needs no logits, so it may run before or during the projection.
 
         Args:
             keys: the key layer's states  # [rows, dim]
-            exclude: as for `Searcher.search`
+            exclude: as in `Searcher.search`
         """
         return self.searcher.search(keys.detach().float().cpu().numpy(), self.needs.k, exclude)
 
     def observe(self, found: Neighbours, logits: Logits, so_far: Tensor | None = None) -> Observation:
-        """What was found, as a combiner sees it.
+        """The observation for a combiner.
 
         Args:
-            found: for the rows of the logits
-            so_far: the tokens predicted so far of each row, right-aligned, −1 where a row has fewer; may be left out
-                where the needs have no context  # [rows, any]
+            found: the neighbours of the same rows as the logits
+            so_far: the tokens predicted so far, right-aligned and padded with −1; optional if `needs` has no
+                context  # [rows, any]
         """
         past = None
         if self.needs.context:

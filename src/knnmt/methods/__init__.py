@@ -1,4 +1,4 @@
-"""The methods: one file each, one table."""
+"""The methods, one file per method, and their table."""
 
 from knnmt.methods.adaptive import Adaptive, AdaptiveMethod
 from knnmt.methods.default import Default, default_of, is_leaked, no_combiner

@@ -1,4 +1,4 @@
-"""Adaptive kNN-MT (Zheng et al. 2021): a network chooses, position by position, how many neighbours to trust."""
+"""Adaptive kNN-MT (Zheng et al. 2021): a network chooses at each position how many neighbours to trust."""
 
 import math
 from dataclasses import dataclass, replace
@@ -23,11 +23,11 @@ class Adaptive(Trained):
     """The meta-k network: a softmax over {0, 1, 2, 4, …, K} neighbours; λ is 1 − p(0).
 
     Args:
-        k: neighbours, a power of two
-        scale: what squared distances are divided by
+        k: number of neighbours, a power of two
+        scale: squared distances are divided by it
         temperature: T in raw squared distances
         hidden: size of the network's hidden layer
-        seed: of its first weights
+        seed: seed of the initial weights
     """
 
     method = "adaptive"
@@ -57,7 +57,7 @@ class Adaptive(Trained):
         )
 
     def _reach(self, device: torch.device) -> Tensor:
-        """Which neighbours each choice takes: the first 1, 2, 4, …  # [choices, K]"""
+        """Which neighbours belong to each choice: the first 1, 2, 4, …  # [choices, K]"""
         sizes = 2 ** torch.arange(self.k.bit_length(), device=device)
         return torch.arange(self.k, device=device) < sizes[:, None]
 
@@ -82,7 +82,7 @@ class AdaptiveMethod(TrainedMethod):
 
     Attributes:
         hidden: size of the network's hidden layer
-        temperature: T; None: that of the store's vanilla, else the likeliest of five
+        temperature: T; None: T of the store's vanilla combiner, or without one the likeliest of five
     """
 
     name = "adaptive"
@@ -90,7 +90,7 @@ class AdaptiveMethod(TrainedMethod):
 
     hidden: int = option(32, "Hidden size of the network.", group=NETWORKS, minimum=1, maximum=LARGEST_LAYER)
     temperature: float | None = option(
-        None, "T, a number; auto: that of the store's vanilla, else the likeliest of five.", group=NETWORKS, above=0
+        None, "T, a number; auto: T of the store's vanilla, or else the likeliest of five.", group=NETWORKS, above=0
     )
 
     def untrained(self, scale: float) -> Adaptive:
@@ -102,7 +102,7 @@ class AdaptiveMethod(TrainedMethod):
         return super().fit(fitting)
 
     def _likeliest(self, fitting: Fitting) -> float:
-        """T as the store's vanilla has it, or by the likelihood of the same features."""
+        """T of the store's vanilla combiner; without one, the T with the highest likelihood of the features."""
         vanilla = fitting.of_store(Vanilla.method)
         if isinstance(vanilla, Vanilla):
             return vanilla.temperature

@@ -9,12 +9,12 @@ from knnmt.errors import MethodError
 from knnmt.methods.registry import BASE, method_named, read_config
 from knnmt.shell import command
 
-LEAKED = 0.1  # share of dev pairs found in the store from which on their NLL says nothing
+LEAKED = 0.1  # with a larger share of dev pairs in the store, their NLL means nothing
 
 
 @dataclass(frozen=True)
 class Default:
-    """The method that is used when none is named, why it is that one, and which combiners could not be considered."""
+    """The combiner that is used when none is named, the reason, and the combiners that cannot be used."""
 
     name: str
     why: str
@@ -22,10 +22,10 @@ class Default:
 
 
 def default_of(store: Store) -> Default:
-    """What was chosen by hand, else the fitted combiner with the lowest dev NLL, never one worse than the base model.
+    """What `knnmt use` chose, or else the fitted combiner with the lowest dev NLL, never one worse than the base model.
 
-    Combiners may have been fitted on different dev pairs, so each is compared with the base model on its own: on the
-    same pairs that is the order of their NLL. One whose dev pairs were in the store comes after all others.
+    Combiners may have been fitted on different dev pairs, so each is compared with the base model on its own pairs.
+    On the same pairs this is the order of their NLL. A combiner whose dev pairs were in the store comes last.
     """
     if store.manifest.default is not None:
         return Default(store.manifest.default, "chosen with `knnmt use`")
@@ -56,7 +56,7 @@ class _Gain:
 
 
 def _gain(config: dict[str, Any]) -> _Gain:
-    """A combiner that nobody measured comes after those that are better than the base model."""
+    """The gain of a combiner; without a recorded NLL it is minimal, so that every measured gain comes first."""
     method_named(config["method"])
     record = config.get("record")
     try:
@@ -69,7 +69,7 @@ def _gain(config: dict[str, Any]) -> _Gain:
 
 
 def is_leaked(record: dict[str, Any]) -> bool:
-    """Whether a combiner was fitted on pairs that were in the store: it trusts the store too much."""
+    """Whether a combiner was fitted on pairs that were in the store. Such a combiner trusts the store too much."""
     return bool(record.get("leaked", 0) > LEAKED * max(record.get("dev_pairs") or 0, 1))
 
 

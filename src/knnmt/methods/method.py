@@ -1,4 +1,4 @@
-"""What a method is: a combiner, the options of fitting it, and how it is fitted."""
+"""The interface of a method: its combiner, its options, and how it is fitted."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -11,18 +11,18 @@ from knnmt.model import Engine
 from knnmt.options import Options, option
 from knnmt.training import Features
 
-LARGEST_K = 1024  # a search for more takes longer than the model
+LARGEST_K = 1024  # a search for more neighbours takes longer than the model
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """What a method is fitted with.
+    """The inputs of fitting a method.
 
     Attributes:
-        features: the dev positions, after model and search have been over them
-        store, engine: what they were searched in and computed by
-        bleu: BLEU of a combiner on the first so many dev sentences; None where there are none to decode
-        of_store: the combiner of a method that the store has already; None where it has none
+        features: what model and search found at the dev positions
+        store, engine: the store that was searched, and the engine that computed the states
+        bleu: BLEU of a combiner on the first n dev sentences; None where there are none to decode
+        of_store: the store's combiner of a method, by the method's name; None where it has none
     """
 
     features: Features
@@ -34,11 +34,11 @@ class Fitting:
 
 @dataclass(frozen=True)
 class FitTable:
-    """Something to show people.
+    """A table to show to users.
 
     Attributes:
         rows: cells as text; the first column names the row
-        chosen: row and column of the cell that stands for what was chosen
+        chosen: row and column of the cell that was chosen
     """
 
     title: str
@@ -49,13 +49,13 @@ class FitTable:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What fitting a method gave.
+    """The result of fitting a method.
 
     Attributes:
-        record: kept with the combiner, in JSON's types
-        findings: what else programs are told, in JSON's types; not kept
-        facts, tables: for people
-        interrupted: by Ctrl-C; the combiner is the best so far
+        record: saved with the combiner, in JSON types
+        findings: further results for programs, in JSON types; not saved
+        facts, tables: results for users
+        interrupted: whether Ctrl-C stopped it; the combiner is then the best so far
     """
 
     combiner: Combiner
@@ -68,14 +68,14 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Method(Options, ABC):
-    """A way to get a combiner for a store. The first line of a method's docstring is its line in `knnmt fit --help`.
+    """A way to fit a combiner to a store. The first line of a method's docstring is shown in `knnmt fit --help`.
 
-    A method's options are its declared fields (`knnmt.options.option`): the options of `knnmt fit`, the keywords of
-    `knnmt.fit` and what is checked all follow from them.
+    A method's options are its declared fields (`knnmt.options.option`). They define the options of `knnmt fit`, the
+    keywords of `knnmt.fit` and the checks of both.
 
     Attributes:
-        name: what users call it
-        combiner: the class of its combiners, which is needed to load them again
+        name: the name for users
+        combiner: the class of its combiners, needed to load them
     """
 
     name: ClassVar[str]
@@ -85,18 +85,18 @@ class Method(Options, ABC):
 
     @abstractmethod
     def needs(self, entries: int) -> Needs:
-        """What has to be collected to fit it on a store with so many entries."""
+        """What has to be collected to fit it on a store with this number of entries."""
 
     @abstractmethod
     def fit(self, fitting: Fitting) -> Fitted:
-        """Fit it."""
+        """Fit a combiner."""
 
     @property
     def reads_keys(self) -> bool:
-        """Whether fitting reads stored keys and projects them; the queries are then kept in the features."""
+        """Whether fitting reads and projects stored keys; if so, the features keep the queries."""
         return False
 
     @classmethod
     def summary(cls) -> str:
-        """One line for people."""
+        """One line for `knnmt fit --help`."""
         return (cls.__doc__ or cls.name).strip().splitlines()[0]

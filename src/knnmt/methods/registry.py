@@ -1,4 +1,4 @@
-"""The table of methods: those of this package, those of other packages, and those that a program registers itself."""
+"""The table of methods: those of this package, of other packages, and those that a program registers."""
 
 import warnings
 from functools import cache
@@ -17,30 +17,32 @@ from knnmt.methods.vanilla import VanillaMethod
 from knnmt.options import options_of
 from knnmt.shell import command
 
-GROUP = "knnmt.methods"  # of entry points, by which other packages give methods
+GROUP = "knnmt.methods"  # the entry point group with which other packages provide methods
 BASE = "base"  # the model alone; a reserved name
 
 _METHODS: dict[str, type[Method]] = {each.name: each for each in (VanillaMethod, AdaptiveMethod, RobustMethod)}
 
 
 def register(method: type[Method]) -> type[Method]:
-    """Make a method known to this process; also usable as a decorator.
+    """Register a method in this process; also usable as a decorator. A class that is defined again replaces itself.
 
-    A package makes its methods known everywhere by an entry point of the group `knnmt.methods` instead.
+    To register methods in every process, a package uses the entry point group `knnmt.methods` instead.
     """
-    if method.name == BASE or _METHODS.get(method.name, method) is not method:
+    known = _METHODS.get(method.name, method)
+    same = (known.__module__, known.__qualname__) == (method.__module__, method.__qualname__)
+    if method.name == BASE or not same:
         raise MethodError(f"There is a method {method.name} already; give yours another name.")
     _METHODS[method.name] = method
     return method
 
 
 def methods() -> dict[str, type[Method]]:
-    """All methods by name; another package cannot take the name of one of these."""
+    """All methods by name. Methods of other packages cannot replace registered ones."""
     return {**_METHODS, **{name: each for name, each in _from_other_packages().items() if name not in _METHODS}}
 
 
 def method_named(name: str) -> type[Method]:
-    """Raises `MethodError` where there is none."""
+    """The method of that name. Raises `MethodError` if there is none."""
     known = methods()
     if name not in known:
         raise MethodError(f"There is no method {name}; choose one of {', '.join(known)}.")
@@ -48,7 +50,7 @@ def method_named(name: str) -> type[Method]:
 
 
 def method_with(name: str, options: dict[str, Any]) -> Method:
-    """The method of that name with these options. Raises `MethodError` for options that it does not have."""
+    """The method of that name with these options. Raises `MethodError` for unknown options."""
     method = method_named(name)
     declared = options_of(method)
     for given in options:
@@ -70,7 +72,7 @@ def _from_other_packages() -> dict[str, type[Method]]:
             if not issubclass(method, Method):
                 raise TypeError(f"{entry.value} is not a subclass of knnmt.methods.Method")
             found[method.name] = method
-        except Exception as error:  # whatever a package raises must not keep the other methods from working
+        except Exception as error:  # no error of another package may disable the other methods
             warnings.warn(f"The method {entry.name} cannot be loaded from {entry.value}: {error}.", stacklevel=3)
     return found
 
@@ -115,7 +117,7 @@ def load_combiner(store: Store | str | Path, name: str) -> Combiner | None:
 
 
 def usable_combiner(store: Store, name: str) -> Combiner | None:
-    """The fitted combiner of that name; None where there is none, or none that can be used."""
+    """The fitted combiner of that name; None if there is none or it cannot be used."""
     try:
         return load_combiner(store, name)
     except MethodError:
@@ -123,7 +125,7 @@ def usable_combiner(store: Store, name: str) -> Combiner | None:
 
 
 def combiner_of_method(store: Store, method: str) -> Combiner | None:
-    """A combiner of a method, the one with the method's own name first; None where there is none that can be used."""
+    """A usable combiner of a method, preferably the one with the method's own name; None if there is none."""
     for name in sorted(store.combiners, key=lambda name: (name != method, name)):
         combiner = usable_combiner(store, name)
         if combiner is not None and combiner.method == method:

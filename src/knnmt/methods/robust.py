@@ -1,4 +1,4 @@
-"""Confidence-enhanced robust kNN-MT (Jiang et al. 2022): the model's own confidence has a say in the trust."""
+"""Robust kNN-MT (Jiang et al. 2022): weights and λ also depend on the model's own confidence."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from knnmt.training import ClosedForm, Perturbation, Perturber, ReadBack
 
 TEMPERATURES = ("sigmoid", "paper")
 PARTS = ("wp", "dc")  # networks that can be left out, as in the paper's ablation
-# parts of the training that can be left out, and what that means
+# parts of the training that can be left out, with the options that do so
 TRAINING_PARTS: dict[str, dict[str, Any]] = {
     "vector-perturbation": {"vector_perturbation": False},
     "pseudo-pairs": {"pseudo_pairs": False},
@@ -28,7 +28,7 @@ TRAINING_PARTS: dict[str, dict[str, Any]] = {
     "decline": {"decline": False},
 }
 PRESETS = {"released": {"dc": 4, "wp": 32}, "paper": {"dc": 32, "wp": 4}}  # hidden sizes
-_SMALLEST = 1e-6  # T and 1/T are finite
+_SMALLEST = 1e-6  # keeps T and 1/T finite
 
 
 class RobustNetworks(nn.Module):
@@ -45,14 +45,14 @@ class Robust(Trained):
     """Distribution calibration (DC) and weight prediction (WP) networks, and a learned temperature.
 
     Args:
-        k: neighbours
-        scale: what squared distances are divided by
+        k: number of neighbours
+        scale: squared distances are divided by it
         top: how many of the model's highest log p's the WP network sees; K by default
         dc: hidden size of the DC network
         wp: hidden size of the network that s_kNN and T share
         temperature: `sigmoid`: 1/T = sigmoid of the network's output; `paper`: T = softplus of it
         without: `dc` (c_k = 0), `wp` (λ = sigmoid(s_kNN), no NMT features) or both
-        seed: of the first weights
+        seed: seed of the initial weights
     """
 
     method = "robust"
@@ -83,7 +83,7 @@ class Robust(Trained):
 
     @staticmethod
     def needs_of(k: int, top: int | None, without: Iterable[str]) -> Needs:
-        """What a combiner with these options looks at: without WP, no probabilities of the model's."""
+        """What a combiner with these options needs; without WP, by default none of the model's highest log p's."""
         return Needs(k, (0 if "wp" in without else k) if top is None else top)
 
     def _combine(self, seen: Observation) -> Combination:
@@ -127,9 +127,9 @@ class RobustMethod(Perturbation, TrainedMethod):
     Attributes:
         without: parts to leave out, as in the paper's ablation
         preset: hidden sizes: `released` (DC 4, the shared network 32) or `paper` (32 and 4, as printed)
-        dc, wp: hidden sizes instead of the preset's
-        top: how many of the model's highest log p's it looks at; K by default
-        temperature: form of T
+        dc, wp: hidden sizes, instead of the preset's
+        top: how many of the model's highest log p's the WP network sees; K by default
+        temperature: the form of T: `sigmoid` or `paper`
     """
 
     name = "robust"
@@ -137,7 +137,7 @@ class RobustMethod(Perturbation, TrainedMethod):
 
     without: tuple[str, ...] = option(
         (),
-        f"Leave parts out, as the paper does, with commas between: {', '.join((*PARTS, *TRAINING_PARTS))}.",
+        f"Parts to leave out, as in the paper's ablation, separated by commas: {', '.join((*PARTS, *TRAINING_PARTS))}.",
         choices=(*PARTS, *TRAINING_PARTS),
     )
     preset: str = option(
@@ -147,7 +147,7 @@ class RobustMethod(Perturbation, TrainedMethod):
     wp: int | None = option(
         None, "Hidden size of the network of s_kNN and T.", group=NETWORKS, minimum=1, maximum=LARGEST_LAYER
     )
-    top: int | None = option(None, "The model's highest p's it looks at; auto: K.", group=NETWORKS, minimum=0)
+    top: int | None = option(None, "How many of the model's highest p's it sees; auto: K.", group=NETWORKS, minimum=0)
     temperature: str = option("sigmoid", "sigmoid (1/T) or paper (T = softplus).", group=NETWORKS, choices=TEMPERATURES)
 
     def needs(self, entries: int) -> Needs:
@@ -168,7 +168,7 @@ class RobustMethod(Perturbation, TrainedMethod):
         how = self._perturbation()
         if not how.changes_something:
             return None
-        rng = np.random.default_rng([self.seed, 1])  # beside the trainer's own streams
+        rng = np.random.default_rng([self.seed, 1])  # independent of the trainer's own random streams
         features = fitting.features
         if self.exact_perturbation:
             return Perturber(how, ReadBack(self.sigma, rng, features, fitting.store, fitting.engine))
@@ -185,7 +185,7 @@ class RobustMethod(Perturbation, TrainedMethod):
         return replace(fitted, facts=[*fitted.facts, ("noise on a key, σ²·D", noise)])
 
     def _perturbation(self) -> Perturbation:
-        """How neighbours are perturbed, without what is left out."""
+        """The perturbation, without the parts that are left out."""
         left_out: dict[str, Any] = {}
         for part in self.without:
             left_out |= TRAINING_PARTS.get(part, {})

@@ -1,4 +1,4 @@
-"""What methods whose networks are trained have in common."""
+"""The common part of methods with trained networks."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from knnmt.options import option
 from knnmt.training import Perturber, Recipe, Training, train
 
 NETWORKS = "Networks"  # the heading of their options
-LARGEST_LAYER = 4096  # hidden units: the networks are small, and the dev set too
-_MEDIAN = 10.0  # what the nearest neighbour's median distance is scaled to: the range the recipe was made for
-_SHOWN = 8  # validations in the table
+LARGEST_LAYER = 4096  # hidden units: a dev set is too small for more
+_MEDIAN = 10.0  # the median distance to the nearest neighbour after scaling; the recipe is tuned for it
+_SHOWN = 8  # rows of the table of validations
 
 
 @dataclass(frozen=True)
@@ -20,25 +20,25 @@ class TrainedMethod(Recipe, Method):
     """A method whose networks are trained on cached features.
 
     Attributes:
-        k: neighbours
-        scale: squared distances are divided by it; by default the nearest one's median becomes 10
+        k: number of neighbours
+        scale: squared distances are divided by it; by default the median distance to the nearest neighbour becomes 10
     """
 
     k: int = option(8, "Neighbours.", minimum=1, maximum=LARGEST_K)
     scale: float | None = option(
-        None, "Distances are divided by it; auto: the nearest one's median becomes 10.", group=NETWORKS, above=0
+        None, "Distances are divided by it; auto: the median nearest one becomes 10.", group=NETWORKS, above=0
     )
 
     @abstractmethod
     def untrained(self, scale: float) -> Trained:
-        """The combiner with its first weights."""
+        """The combiner with its initial weights."""
 
     def perturber(self, fitting: Fitting) -> Perturber | None:
-        """What changes the neighbours in an update."""
+        """What perturbs the neighbours of an update; None: nothing does."""
         return None
 
     def training_record(self) -> dict[str, Any]:
-        """How it is trained, in JSON's types."""
+        """How it is trained, in JSON types."""
         return Recipe.to_json(self)
 
     def needs(self, entries: int) -> Needs:
@@ -65,7 +65,7 @@ class TrainedMethod(Recipe, Method):
 
 
 def _history(training: Training, base_nll: float) -> FitTable:
-    """Some of the validations, the best among them."""
+    """A table of some validations, the best one included."""
     history, best = training.history, training.history.index(training.best)
     shown = sorted({round(i * (len(history) - 1) / (_SHOWN - 1)) for i in range(_SHOWN)} | {best})
     rows = [

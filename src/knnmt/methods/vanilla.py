@@ -19,7 +19,7 @@ from knnmt.training import Features
 _GROUP = "Vanilla"
 
 LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-# T in units of the median squared distance to the nearest neighbour, which differs by orders between models
+# T in units of the median squared distance to the nearest neighbour, which differs a lot between models
 TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 KS = (2, 4, 8, 16, 32)
 
@@ -42,7 +42,7 @@ class Vanilla(Combiner):
         log_odds = torch.full_like(observation.distances[:, 0], self.lam).logit().clamp(LOG_ZERO, -LOG_ZERO)
         return Combination(
             log_weights=log_shares(behind_nearest(observation) / -self.temperature, exists),
-            log_odds=log_odds.where(exists[:, 0], LOG_ZERO),  # without any neighbour the model's own distribution stays
+            log_odds=log_odds.where(exists[:, 0], LOG_ZERO),  # without neighbours p is p_NMT
             temperature=torch.full_like(observation.distances[:, 0], self.temperature),
             c=torch.zeros_like(observation.distances),
         )
@@ -57,7 +57,7 @@ class Vanilla(Combiner):
 
 @dataclass(frozen=True)
 class Point:
-    """A place of the grid and its dev likelihood: nats per target token, end of sentence included."""
+    """A point of the grid and its dev NLL in nats per target token, end of sentence included."""
 
     k: int
     lam: float
@@ -74,8 +74,8 @@ def likelihood_grid(
     lambdas: Sequence[float] = LAMBDAS,
     temperatures: Sequence[float] | None = None,
 ) -> list[Point]:
-    """Every place of the grid, best first. `temperatures` are raw; by default around the median distance."""
-    # three digits: T is a knob, and a reader should be able to type it again
+    """Every point of the grid, best first. `temperatures` are raw; by default around the median distance."""
+    # three digits are precise enough, and easy to type again
     scale = max(features.median_nearest, 1e-6)
     temperatures = temperatures or [float(f"{share * scale:.3g}") for share in TEMPERATURES]
     shares = torch.tensor(lambdas, dtype=torch.float64)
@@ -88,7 +88,7 @@ def likelihood_grid(
 
 
 def _log_p(features: Features, k: int, temperature: float, lambdas: Tensor) -> Tensor:
-    """log p of the gold tokens for every λ; p_kNN does not depend on λ and is made once.  # [lambdas, positions]"""
+    """log p of the gold tokens for every λ; p_kNN, the same for all, is computed once.  # [lambdas, positions]"""
     combiner = Vanilla(k, 1.0, temperature)
     parts = []
     for start in range(0, len(features), _ROWS):
@@ -101,7 +101,7 @@ def _log_p(features: Features, k: int, temperature: float, lambdas: Tensor) -> T
 
 
 def best_few(points: Sequence[Point], count: int) -> list[Point]:
-    """The best place of each of the best λ's: λ is what BLEU depends on most, and its neighbours in T tell little."""
+    """The best point of each of the best λ's, because BLEU depends on λ much more than on T."""
     best: dict[float, Point] = {}
     for point in points:
         best.setdefault(point.lam, point)
@@ -113,9 +113,9 @@ class VanillaMethod(Method):
     """K, λ and T are tuned: by likelihood, then by BLEU among the best few.
 
     Attributes:
-        k: neighbours; None: tuned too
+        k: number of neighbours; None: tuned too
         decode_best: how many points of the grid are decoded and compared by BLEU; 0: likelihood decides
-        decode_sentences: the first so many dev sentences are decoded
+        decode_sentences: how many dev sentences are decoded, from the first on
     """
 
     name = "vanilla"
@@ -159,7 +159,7 @@ def _json(point: Point, name: str, value: float) -> dict[str, Any]:
 def _grid_table(grid: Sequence[Point], decoded: dict[Point, float], best: Point, base_nll: float) -> FitTable:
     """The dev likelihood over λ and T at the chosen K."""
     points = {(point.temperature, point.lam): point for point in grid if point.k == best.k}
-    temperatures, lambdas = (sorted({place[side] for place in points}) for side in (0, 1))
+    temperatures, lambdas = (sorted({point[axis] for point in points}) for axis in (0, 1))
     rows = []
     for temperature in temperatures:
         cells = [points[temperature, lam] for lam in lambdas]

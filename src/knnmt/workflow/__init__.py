@@ -1,4 +1,4 @@
-"""The verbs: each needs several rooms of the house."""
+"""The public functions, such as `build`, `fit` and `evaluate`; each uses several of the other packages."""
 
 from knnmt.workflow.building import BuildReport, build, build_with_report
 from knnmt.workflow.choosing import forget, use

@@ -1,4 +1,4 @@
-"""From a corpus to a store: the domain's every target token becomes a key and a value."""
+"""Build a store from a corpus: every target token becomes an entry with a key and a value."""
 
 import hashlib
 import json
@@ -26,22 +26,22 @@ from knnmt.workflow.pairing import check_pairing
 
 Options = ParamSpec("Options")
 
-BLOCK_TOKENS = 65_536  # what a killed build may lose, and what is held in memory
-NEW_STORE_PRECISION = "int8"  # where onnx runs the model; translating then does the same
+BLOCK_TOKENS = 65_536  # how much a killed build may lose, and how much is held in memory
+NEW_STORE_PRECISION = "int8"  # if onnx runs the model; translation then uses int8 too
 _GULP = 512  # pairs tokenised at once
 
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What a build did.
+    """The result of a build.
 
     Attributes:
-        store: as it is now
-        entries, sentences: added; sentences are sentence pairs
-        resumed: entries that a killed build had left behind, ready
-        too_long: sentences left out because they are longer than the model takes
-        left_out: lines or messages by why they were left out: empty, header, fuzzy, obsolete, untranslated
-        known: sentence pairs that were in the store already: left out, or with `keep_duplicates` there again
+        store: the store after the build
+        entries, sentences: how many entries and sentence pairs were added
+        resumed: how many of these entries came from an interrupted build
+        too_long: sentences left out because they are too long for the model
+        left_out: how many lines or messages were left out, by reason: empty, header, fuzzy, obsolete, untranslated
+        known: sentence pairs that were in the store already; left out, or with `keep_duplicates` added again
     """
 
     store: Store
@@ -55,7 +55,7 @@ class BuildReport:
 
 @dataclass(frozen=True)
 class _Block:
-    """Whole sentences, encoded, that go through the model and to the disk together."""
+    """Encoded whole sentences that are passed through the model and written to disk together."""
 
     pairs: list[Pair]
     sources: list[list[int]]
@@ -84,30 +84,30 @@ def build_with_report(
     drop_unfinished: bool = False,
     force: bool = False,
 ) -> BuildReport:
-    """Make a store from a corpus, or add to one, and report what was done; without a corpus, rebuild its index.
+    """Build a store from a corpus, or add to one, and report what was done; without a corpus, rebuild the index.
 
-    A build that is killed leaves the store as it was; the same call takes up its finished blocks.
+    A build that is killed does not change the store; the same call continues after its last finished block.
 
     Args:
         store: the store's directory
         corpus: files; plain text in pairs, source first; a single file needs no list
-        model: directory, hub id or the bundled `de-en-small`; an existing store knows its own
+        model: directory, hub id or the bundled `de-en-small`; not needed for an existing store
         source_lang, target_lang: for multilingual models, as they spell them
         source_prefix: put before every source, for T5
-        key_layer: `output`, as by default, or `ffn_input`
-        origin: a name for where the pairs come from, in place of the file's
-        limit: use only the first so many lines
+        key_layer: `output` (default) or `ffn_input`
+        origin: a name for the origin of the pairs, instead of the file's name
+        limit: use only the first `limit` lines
         index: `auto`, `flat` (exact) or `ivf`
         engine: what runs the model: `auto`, `onnx` (fast on a CPU) or `torch`
-        precision: `float32` or `int8`; `auto` is the store's own, and for a new one int8 where onnx runs the model
-        keep_duplicates: add sentence pairs that are in the store already (the same normalised texts) once more
-        drop_unfinished: remove what stopped builds have left, first; without a corpus, nothing else is done
-        force: do not ask whether the corpus is in the model's languages and its two sides belong together
+        precision: `float32` or `int8`; `auto` is the store's own; for a new store, int8 if onnx runs the model
+        keep_duplicates: add sentence pairs again that are in the store already (the same normalised texts)
+        drop_unfinished: first remove what interrupted builds have left; without a corpus, do nothing else
+        force: do not check that the corpus is in the model's languages and that its two sides belong together
 
     Example:
         knnmt.build("memory", ["train.de", "train.en"], model="Helsinki-NLP/opus-mt-de-en")
     """
-    check_kind(index)  # before anything runs
+    check_kind(index)  # report a wrong kind before anything runs
     path = Path(store)
     check_name(path)
     exists = (path / "manifest.json").exists()
@@ -118,7 +118,7 @@ def build_with_report(
         asked |= {"source_prefix": source_prefix, "key_layer": key_layer}
         model = _model_for(path, model, device, {name: v for name, v in asked.items() if v is not None})
     pairs = Corpus(corpus, languages=model.codec.languages, origin=origin, limit=limit, force=force)
-    summary = pairs.scan()  # checked whole before the model, which may take hours on it, sees the first sentence
+    summary = pairs.scan()  # check all of it first, because the model may take hours
     made_with = Store.open(path).model.precision if exists else NEW_STORE_PRECISION
     running = choose_engine(model, engine, precision, Purpose.TARGETS, made_with)
     record = record_of(running)
@@ -131,7 +131,7 @@ def build_with_report(
         if not force:
             check_pairing(running, {name: known.new(sample) for name, sample in summary.samples.items()})
         if not staged.committed and known.among(staged.pair_hashes()).any():
-            staged.restart()  # another build has added some of them meanwhile
+            staged.restart()  # another build has added some of them in the meantime
         resumed, counts = staged.rows, staged.state
         if not staged.committed:
             with progress("Building", total=summary.pairs, unit="tokens") as meter:
@@ -149,7 +149,7 @@ def build_with_report(
 
 
 def _index(writer: StoreWriter, plan: Plan, kind: str) -> Path | None:
-    """A new index over the planned segments, where they need one."""
+    """A new index over the planned segments, if they need one."""
     before = writer.store.index_config if writer.store else None
     covered = writer.store.covered_segments() if writer.store else frozenset()
     lost = before is not None and not covered
@@ -159,7 +159,7 @@ def _index(writer: StoreWriter, plan: Plan, kind: str) -> Path | None:
 
 
 def _built_index(writer: StoreWriter, segments: Sequence[Segment], kind: str, sound: Sequence[Segment] = ()) -> Path:
-    """An index is made from sound segments only; those in `sound` have just been written."""
+    """A new index. Checks the segments first, except those in `sound`, which were just written."""
     for segment in segments:
         if segment not in sound and (damage := problems(segment.path, segment.record)):
             raise StoreError(damage[0])
@@ -172,7 +172,7 @@ def _store_of(run: Callable[Options, BuildReport]) -> Callable[Options, Store]:
     def build(*arguments: Options.args, **options: Options.kwargs) -> Store:
         return run(*arguments, **options).store
 
-    # so that help(knnmt.build) and editors show the arguments, which are written down once
+    # so that help(knnmt.build) and editors show the arguments, which are documented once
     build.__doc__ = run.__doc__
     build.__signature__ = signature(run).replace(return_annotation=Store)  # type: ignore[attr-defined]
     return build
@@ -182,7 +182,7 @@ build = _store_of(build_with_report)
 
 
 def _model_for(path: Path, name: str | None, device: str, asked: dict[str, str]) -> TranslationModel:
-    """The model asked for; what an existing store knows of its own need not be said again."""
+    """The requested model; an existing store provides what is not given."""
     if not (path / "manifest.json").exists():
         if name is None:
             raise ModelError(f"{path} is a new store; say which model it is for with --model.")
@@ -191,7 +191,7 @@ def _model_for(path: Path, name: str | None, device: str, asked: dict[str, str])
 
 
 def _reindexed(path: Path, kind: str) -> Store:
-    """The store with a new index: of another kind, or in place of one that was lost or damaged."""
+    """The store with a new index: of another kind, or instead of a missing or damaged one."""
     with StoreWriter(path, Store.open(path).model) as writer:
         store = writer.opened
         return writer.commit(index=_built_index(writer, store.segments, kept_kind(store.index_config, kind)))
@@ -204,7 +204,7 @@ def _without_unfinished(path: Path) -> Store:
 
 
 class _KnownPairs:
-    """The sentence pairs of a store, to find those that would be added once more; none where that is wanted."""
+    """The sentence pairs of a store, to find duplicates; with `keep_duplicates` they are added again."""
 
     def __init__(self, store: Store | None, keep_duplicates: bool) -> None:
         self.keep = keep_duplicates
@@ -213,15 +213,15 @@ class _KnownPairs:
             self.hashes = np.sort(StoredSentences(store).hashes("pair"))
 
     def new(self, pairs: Sequence[Pair]) -> list[Pair]:
-        """Those that are not in the store."""
+        """The pairs that are not in the store."""
         return [pair for pair, stored in zip(pairs, self.has(_hashes(pairs)), strict=True) if not stored]
 
     def among(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Which of the hashes [n] are those of stored pairs that must not be added again."""
+        """Which of the hashes [n] belong to stored pairs that must not be added again."""
         return self.has(hashes) & (not self.keep)
 
     def has(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Which of the hashes [n] are those of stored pairs."""
+        """Which of the hashes [n] belong to stored pairs."""
         if not len(self.hashes):
             return np.zeros(len(hashes), np.bool_)
         nearest = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
@@ -233,7 +233,7 @@ def _hashes(pairs: Sequence[Pair]) -> NDArray[np.uint64]:
 
 
 def _fill(staged: StagedSegment, engine: Engine, corpus: Corpus, known: _KnownPairs, meter: Meter) -> dict[str, int]:
-    """Pass what the corpus has left through the model, block by block; what was counted on the way."""
+    """Pass the rest of the corpus through the model, block by block. Returns counts of pairs."""
     counts = {"consumed": 0, "too_long": 0, "known": 0} | staged.state
     meter.skip(counts["consumed"])
     for block in _blocks(engine.model, islice(corpus, counts["consumed"], None), known):
@@ -247,7 +247,7 @@ def _fill(staged: StagedSegment, engine: Engine, corpus: Corpus, known: _KnownPa
 
 
 def _blocks(model: TranslationModel, pairs: Iterator[Pair], known: _KnownPairs) -> Iterator[_Block]:
-    """Encoded sentences in blocks of bounded size; over-long ones and duplicates are left out and counted."""
+    """Encoded sentences in blocks of bounded size; too long sentences and duplicates are left out and counted."""
     limit = model.codec.max_length
     block = _Block([], [], [], 0, 0, 0)
     tokens = 0
@@ -276,7 +276,7 @@ def _blocks(model: TranslationModel, pairs: Iterator[Pair], known: _KnownPairs) 
 def _encode(
     engine: Engine, block: _Block, meter: Meter
 ) -> tuple[NDArray[np.float16], NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]:
-    """Keys, values, log p and lengths of a block, in the corpus's order whatever order the batches have."""
+    """Keys, values, log p and lengths of a block, in the order of the corpus, not of the batches."""
     lengths = np.array([len(target) for target in block.targets], dtype=np.int64)
     starts = np.cumsum(lengths) - lengths
     total = int(lengths.sum())

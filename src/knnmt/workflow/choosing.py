@@ -1,4 +1,4 @@
-"""Which of a store's combiners is used when none is named, and how one is removed."""
+"""Choose the combiner that is used when none is named, and remove combiners."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from knnmt.options import AUTO
 
 
 def use(store: Store | str | Path, name: str) -> Store:
-    """Choose the combiner, or `base`, that is used when none is named; `auto` goes back to the best fitted one.
+    """Choose the combiner, or `base`, that is used when none is named; `auto` is the best fitted one again.
 
     Example:
         knnmt.use("memory", "adaptive")
@@ -18,7 +18,7 @@ def use(store: Store | str | Path, name: str) -> Store:
     with StoreWriter(store.path, store.model, wait=True) as writer:
         if name not in (BASE, AUTO):
             _check(writer.opened, name)
-            load_combiner(writer.opened, name)  # which says what is wrong with one that cannot be used
+            load_combiner(writer.opened, name)  # raises if it cannot be used
         return writer.choose(None if name == AUTO else name)
 
 

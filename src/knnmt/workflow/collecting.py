@@ -1,4 +1,4 @@
-"""What model and search say of every token of a corpus: what combiners are fitted and judged by."""
+"""Collect the features of a corpus: what model and search find at every token, to fit and judge combiners."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,13 +19,13 @@ def collect(
     model: TranslationModel | str | None = None,
     device: str = "auto",
 ) -> Features:
-    """Pass a corpus through the model with the right translations given, and search the store at every token.
+    """Pass a corpus through the model with teacher forcing, and search the store at every token.
 
     Args:
         store: a store or its directory
         corpus: files; plain text in pairs, source first
-        needs: what is collected; by default 8 neighbours and the model's 8 highest log p's
-        limit: use only the first so many lines
+        needs: what to collect; by default 8 neighbours and the model's 8 highest log p's
+        limit: use only the first `limit` lines
 
     Example:
         robust = knnmt.load_combiner("memory", "robust")

@@ -1,4 +1,4 @@
-"""What a store holds."""
+"""Describe the content of a store."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from knnmt.search import describe_index
 
 
 def info(store: Store | str | Path) -> dict[str, Any]:
-    """Entries, sentences, bytes by part, model, search and combiners, in the form that programs rely on."""
+    """Entries, sentences, bytes by part, model, search and combiners, in a stable form for programs."""
     store = Store.open(store)
     default = default_of(store)
     return {
@@ -34,7 +34,7 @@ def info(store: Store | str | Path) -> dict[str, Any]:
 
 
 def _search(store: Store) -> dict[str, Any]:
-    """A lost index must not hide what else the store holds."""
+    """The index; a missing index is no error, so that the rest of the store can be described."""
     try:
         return describe_index(store)
     except KnnmtError as error:
@@ -42,10 +42,10 @@ def _search(store: Store) -> dict[str, Any]:
 
 
 def _combiner(store: Store, name: str) -> dict[str, Any]:
-    """One that cannot be used here says why."""
+    """A combiner; if it cannot be used here, also why."""
     try:
         combiner = load_combiner(store, name)
     except KnnmtError as error:
         return {"name": name, "problem": str(error)}
-    assert combiner is not None  # `base` is no fitted combiner's name
+    assert combiner is not None  # no fitted combiner is named `base`
     return {"name": name, "method": combiner.method, **combiner.options(), "record": combiner.record}

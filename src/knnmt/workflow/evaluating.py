@@ -1,6 +1,6 @@
-"""Systems side by side on test pairs: scores, significance, speed, and what explains a low score.
+"""Compare systems on test pairs: scores, significance, speed, and figures that explain a low score.
 
-Two steps, each usable alone: `run_systems` translates, `score_runs` scores.
+There are two steps, and each can be used alone: `run_systems` translates, `score_runs` scores.
 """
 
 import time
@@ -27,7 +27,7 @@ class Run:
     """A system's translations, their speed, and its teacher-forced figures.
 
     Attributes:
-        gold_in_k, mean_lambda: None for the base model, which looks at no neighbours
+        gold_in_k, mean_lambda: None for the base model, which has no neighbours
         curve: λ by the model's confidence; empty for the base model
         skipped: sentences too long for the model, which NLL, gold_in_k and mean λ leave out
     """
@@ -49,8 +49,8 @@ class Evaluation:
     """The result of an evaluation.
 
     Attributes:
-        unseen: scores without the leaked sentences; None where there are none, or nothing else
-        leaked: test sentences whose source, normalised, is in the store
+        unseen: scores without the leaked sentences; None if there are none, or only these
+        leaked: test sentences whose normalised source is in the store
         skipped: test sentences too long for the model, which NLL, gold_in_k and mean λ leave out
     """
 
@@ -63,7 +63,7 @@ class Evaluation:
     skipped: int
 
     def to_json(self) -> dict[str, Any]:
-        """The form that programs rely on."""
+        """A stable form for programs."""
         return {
             "systems": {name: self._system(name) for name in self.runs},
             "significance": {"baseline": self.scores.baseline}
@@ -115,11 +115,11 @@ def evaluate(
     Args:
         store: a store or its directory
         corpus: test files
-        methods: names of fitted combiners, and `base`; by default base and all that were fitted
-        baseline: what the others are compared with; the first of the methods by default
-        comet: ask the `comet-score` command too; `comet_model` names its model or checkpoint
-        force: do not ask whether the test pairs are in the model's languages
-        model: the store's own, or where it is now if it was moved
+        methods: names of fitted combiners, and `base`; by default base and all fitted ones
+        baseline: the method that the others are compared with; by default the first one
+        comet: also run the `comet-score` command; `comet_model` names its model or checkpoint
+        force: do not check that the test pairs are in the model's languages
+        model: the store's model, or its new path if it was moved
 
     Example:
         knnmt.evaluate("memory", ["test.de", "test.en"], methods=["base", "vanilla"])
@@ -130,7 +130,7 @@ def evaluate(
     baseline = baseline or methods[0]
     if baseline not in methods:
         raise EvaluationError(f"The baseline {baseline} is not among the methods {', '.join(methods)}; add it.")
-    # what is wrong with the question is reported before anything runs
+    # report wrong arguments before anything runs
     systems = {name: load_combiner(store, name) for name in methods}
     asked = comet or comet_model is not None
     if asked:
@@ -147,10 +147,10 @@ def evaluate(
 def run_systems(
     session: Session, systems: Mapping[str, Combiner | None], settings: Settings | None = None
 ) -> dict[str, Run]:
-    """Translate a session's pairs with several combiners, whether or not a store holds them; None: the model alone.
+    """Translate a session's pairs with several combiners, which need not be in a store; None: the model alone.
 
     Args:
-        settings: of the beam search; lines are not split
+        settings: settings of the beam search; lines are not split
     """
     settings = replace(settings or Settings(), split=False)
     needs = Needs.of_all([Needs(1, top=1), *(combiner.needs for combiner in systems.values() if combiner)])
@@ -199,7 +199,7 @@ def _run(session: Session, name: str, combiner: Combiner | None, features: Featu
 
 
 def _comet(session: Session, runs: dict[str, Run], model: str | None) -> dict[str, float]:
-    """A command that fails must not cost the translations, which took longer."""
+    """COMET scores; none if the command fails, so that the translations are not lost."""
     hypotheses = {name: run.translations for name, run in runs.items()}
     sources, references = [pair.source for pair in session.pairs], [pair.target for pair in session.pairs]
     try:

@@ -1,7 +1,7 @@
-"""Fit a method to a store, on dev pairs or on the store's own sentences, and keep it in the store.
+"""Fit a method to a store, on dev pairs or on the store's own sentences, and save the combiner in the store.
 
-Three steps, each usable alone: `Session.features` collects what the method needs, `fit_method` fits it, `keep` puts it
-in the store.
+There are three steps, and each can be used alone: `Session.features` collects what the method needs, `fit_method` fits
+a combiner, `keep` saves it in the store.
 """
 
 from collections.abc import Sequence
@@ -31,26 +31,26 @@ from knnmt.options import AUTO
 from knnmt.training import Features, check_projectable
 from knnmt.workflow.session import SENTENCES, Session
 
-# Keys that stand beside combiners' names in an evaluation's JSON, and what `knnmt use` takes for no choice.
+# Names that no combiner can have: other keys in an evaluation's JSON, and what `knnmt use` takes for no choice.
 _TAKEN = (BASE, "baseline", "bleu", "chrf", AUTO)
 
 
 @dataclass(frozen=True)
 class FitReport:
-    """What fitting found.
+    """The result of fitting.
 
     Attributes:
-        store: as it is now
-        name: of the combiner in the store
-        kept: whether it is in the store now; not where the one it would have replaced is better
-        previous_nll: of the dev tokens with the combiner that had its name before, on the store as it is now
+        store: the store after fitting
+        name: the combiner's name in the store
+        kept: whether it was saved in the store; False if the combiner that it would replace is better
+        previous_nll: NLL of the dev tokens with the previous combiner of that name, on the present store
         fitted: the combiner, and what its method reports
-        nll, base_nll: of the dev tokens, with it and without
+        nll, base_nll: NLL of the dev tokens, with the combiner and with the model alone
         gold_in_k: share of dev tokens found among the neighbours
-        median_nearest: of the squared distances to the nearest neighbour
-        self_trained: on the store's own sentences, without dev pairs
+        median_nearest: median squared distance to the nearest neighbour
+        self_trained: whether it was fitted on the store's own sentences, without dev pairs
         leaked: dev sentences that are in the store
-        skipped: dev sentences left out because they are longer than the model takes
+        skipped: dev sentences left out because they are too long for the model
     """
 
     store: Store
@@ -72,7 +72,7 @@ class FitReport:
         return self.fitted.combiner
 
     def to_json(self) -> dict[str, Any]:
-        """The form that programs rely on."""
+        """A stable form for programs."""
         return {
             "name": self.name,
             "kept": self.kept,
@@ -106,21 +106,21 @@ def fit(
     device: str = "auto",
     **options: Any,
 ) -> FitReport:
-    """Fit a method; it is kept in the store under `name`.
+    """Fit a method and save the combiner in the store under `name`.
 
-    A combiner that has the name already stays if it is better on the same dev pairs.
+    A previous combiner of that name is not replaced if it is better on the same dev pairs.
 
     Args:
         store: a store or its directory
-        corpus: dev files, which must not be in the store; none: sentences drawn from the store, which are
-            searched as if they, and sentences with the same text, were not in it
+        corpus: dev files, which must not be in the store; none: sentences drawn from the store, and each search
+            ignores stored sentences with the same text
         method: the name of a method (`vanilla`, `adaptive`, `robust`, or one of another package), or a method
-        name: to keep several side by side; the method's by default
-        sentences: how many are drawn from the store where there are no dev files
-        limit: use only the first so many lines
-        force: replace a better combiner too, and do not ask whether the dev pairs are in the model's languages
-        model: the store's own, or where it is now if it was moved
-        options: those of the method: `k`, `without`, `updates`, …; `knnmt fit --help` has them all
+        name: the combiner's name, to keep several of a method; by default the method's name
+        sentences: how many sentences are drawn from the store if there are no dev files
+        limit: use only the first `limit` lines
+        force: also replace a better combiner, and do not check that the dev pairs are in the model's languages
+        model: the store's model, or its new path if it was moved
+        options: options of the method: `k`, `without`, `updates`, …; `knnmt fit --help` lists all
 
     Example:
         knnmt.fit("memory", ["dev.de", "dev.en"])
@@ -139,7 +139,7 @@ def fit(
     if not corpus and (sentences < 1 or limit is not None):
         raise MethodError("Without dev files, say with --sentences (1 or more) how many of the store's are drawn.")
     with suppress(StoreBusyError), StoreWriter(store.path, store.model):
-        pass  # a store that cannot be written is reported now, not after the work
+        pass  # report a store that is not writable now, not after the work
     session = Session.open(
         store, corpus, limit=limit, sentences=sentences, model=model, device=device, settings=settings, force=force
     )
@@ -166,7 +166,7 @@ def fit(
 
 
 def check_method(method: Method, store: Store) -> Needs:
-    """What a method needs of a store, if the store can give it."""
+    """What a method needs. Raises `MethodError` if the store cannot provide it."""
     needs = method.needs(store.entry_count)
     if needs.k > store.entry_count:
         held = f"the store {store.path} holds only {store.entry_count} entries"
@@ -180,10 +180,10 @@ def check_method(method: Method, store: Store) -> Needs:
 
 
 def fit_method(method: Method, session: Session, settings: Settings | None = None) -> Fitted:
-    """Fit a method on a session's pairs; the combiner carries the record of it, and nothing is written.
+    """Fit a method on a session's pairs. The combiner gets a record of the fit; nothing is written.
 
     Args:
-        settings: of the beam search, for methods that compare translations
+        settings: settings of the beam search, for methods that compare translations
     """
     store = session.store
     features = session.features(check_method(method, store), method.seed, keep_queries=method.reads_keys)
@@ -212,8 +212,8 @@ def fit_method(method: Method, session: Session, settings: Settings | None = Non
 
 
 def keep(store: Store, name: str, combiner: Combiner) -> Store:
-    """Put a combiner in a store under a name, in place of the one that has it; the store as it is then."""
-    with StoreWriter(store.path, store.model, wait=True) as writer:  # what was trained is worth waiting for
+    """Save a combiner in a store, in place of a previous one of that name. Returns the new state of the store."""
+    with StoreWriter(store.path, store.model, wait=True) as writer:  # waiting is better than losing a trained combiner
         directory = writer.new_directory("combiners", name)
         with storage_errors(store.path):
             combiner.save(directory)
@@ -221,7 +221,7 @@ def keep(store: Store, name: str, combiner: Combiner) -> Store:
 
 
 def _may_replace(previous: Combiner, previous_nll: float, combiner: Combiner) -> bool:
-    """Whether the new one is better; on pairs that are in the store, the one that trusts it most looks best."""
+    """Whether the new one is better. A leaked one, which trusts the store too much, replaces only a leaked one."""
     honest = is_leaked(previous.record) or not is_leaked(combiner.record)
     return honest and bool(combiner.record["nll"] <= previous_nll)
 

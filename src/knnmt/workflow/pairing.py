@@ -1,4 +1,4 @@
-"""Whether a corpus is what the model translates: in the right order, and each line with its own translation."""
+"""Check that a corpus fits the model: its sides are in the right order, and its lines translate each other."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from knnmt.model import Engine
 
 # Standard deviations of a mean difference (docs/corpora.md has what was measured).
 _WRONG_ORDER, _TOGETHER = -3.0, 4.0
-_FEW, _CLEAR = 8, 5.0  # so few pairs are enough where both are clear; otherwise the whole sample decides
-_FEWEST_IN_ORDER, _FEWEST_TOGETHER = 4, 12  # pairs, below which chance may look sure
-_SAME_TEXT = 0.8  # share of pairs with two equal sides that no translation has
-_LONGEST = 64  # tokens: a sentence says enough without its end
+_FEW, _CLEAR = 8, 5.0  # this few pairs are enough if both results are clear; otherwise the whole sample decides
+_FEWEST_IN_ORDER, _FEWEST_TOGETHER = 4, 12  # with fewer pairs, chance may look like evidence
+_SAME_TEXT = 0.8  # no translation has such a share of pairs with two equal sides
+_LONGEST = 64  # tokens of a sentence that are used; these are enough
 
 _FORCE = "or use --force if it is right as it is"
 
@@ -24,7 +24,7 @@ Tokens = list[list[int]]
 
 
 def check_pairing(engine: Engine, samples: Mapping[str, Sequence[Pair]]) -> None:
-    """Refuse files that the model's own likelihood speaks against, by a sample of each.
+    """Refuse files that do not fit the model, judged by its likelihood of a sample of each.
 
     The likelihood of the targets must not be higher with both sides swapped, and it must be higher than with the
     sources of the lines before and after.
@@ -35,11 +35,11 @@ def check_pairing(engine: Engine, samples: Mapping[str, Sequence[Pair]]) -> None
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a model's likelihood says of a sample of pairs, in standard deviations of a mean difference.
+    """A model's likelihood of a sample of pairs compared with that of wrong pairs, in standard deviations of the mean.
 
     Attributes:
         order: how much likelier the targets are than with both sides swapped
-        together: how much likelier they are than beside the sources of the lines before and after; the lesser of both
+        together: how much likelier they are than with the sources of the lines before or after; the smaller of both
     """
 
     order: float
@@ -47,7 +47,7 @@ class Evidence:
 
 
 def evidence(engine: Engine, pairs: Sequence[Pair]) -> Evidence:
-    """Of two pairs at least."""
+    """The evidence of a sample of at least two pairs."""
     first, second = [pair.source for pair in pairs], [pair.target for pair in pairs]
     sources, targets = _encode(engine, first, second)
     given = _nll(engine, sources, targets)
@@ -86,7 +86,7 @@ def _encode(engine: Engine, sources: list[str], targets: list[str]) -> tuple[Tok
 
 
 def _nll(engine: Engine, sources: Tokens, targets: Tokens) -> NDArray[np.float64]:
-    """Nats per token of each target, given the source beside it."""
+    """NLL of each target given its source, in nats per token."""
     nll = np.empty(len(targets))
     for states in engine.batches(sources, targets):
         starts = np.cumsum(states.lengths) - states.lengths

@@ -1,4 +1,4 @@
-"""What fitting and evaluating share: an open store, the engine of its model, its searcher and a set of pairs."""
+"""The common part of fitting and evaluating: an open store, an engine, a searcher and a set of pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,15 +17,15 @@ from knnmt.search import Searcher
 from knnmt.training import Features, collect_features, collect_stored
 from knnmt.workflow.pairing import check_pairing
 
-SENTENCES = 2000  # drawn from the store where there are no pairs
+SENTENCES = 2000  # how many are drawn from the store if there are no pairs
 
 
 @dataclass(frozen=True)
 class Session:
-    """A store in use with some pairs that are not in it; none where the store's own sentences are used.
+    """A store in use with a set of pairs that are not in it; without pairs, the store's own sentences are used.
 
     Attributes:
-        drawn: how many of the store's own sentences
+        drawn: how many of the store's own sentences to draw
     """
 
     store: Store
@@ -49,9 +49,10 @@ class Session:
         settings: Settings | None = None,
         force: bool = False,
     ) -> "Session":
-        """`model` is the store's own, or where it is now if it was moved; it is run as it is when translating.
+        """Open a store for fitting or evaluating; the model is run as in translation.
 
-        `force` takes the pairs without asking whether they are in the model's languages.
+        `model` is the store's model, or its new path if it was moved. With `force` it is not checked that the pairs are
+        in the model's languages.
         """
         store = Store.open(store)
         if isinstance(model, TranslationModel):
@@ -75,12 +76,12 @@ class Session:
         return self.engine.model
 
     def features(self, needs: Needs, seed: int = 1, keep_queries: bool = False) -> Features:
-        """What model and search say of every position; the same pairs are not searched for twice.
+        """What model and search find at every position; computed once for the same pairs.
 
         Args:
-            needs: of the combiners that will see them; they may hold more
-            seed: of the choice of the store's own sentences
-            keep_queries: keep what was searched for too
+            needs: the needs of the combiners; the features may hold more
+            seed: seed for drawing the store's own sentences
+            keep_queries: also keep the queries
         """
         key = (0 if self.pairs else seed, keep_queries)
         known = self._collected.get(key) or self._collected.get((key[0], True))
@@ -94,6 +95,6 @@ class Session:
         return found
 
     def in_store(self) -> list[bool]:
-        """For each pair, whether its source, normalised, is among the store's."""
+        """Whether the normalised source of each pair is in the store."""
         hashes = np.array([text_hash(pair.source) for pair in self.pairs], dtype=np.uint64)
         return [bool(found) for found in self.store.contains(hashes, "source")]

@@ -1,4 +1,4 @@
-"""Whether a store is whole: every byte, and whether its indexes, views and combiners can be used."""
+"""Check every byte of a store, and that its indexes, views and combiners can be used."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from knnmt.search import Searcher
 
 
 def verify(store: Store | str | Path) -> list[str]:
-    """A sentence for each problem of the store as it is on disk now; none if it is sound. Reads every byte.
+    """One sentence per problem of the store on disk; none if it is sound. Reads every byte.
 
     Example:
         problems = knnmt.verify("memory")
@@ -18,7 +18,7 @@ def verify(store: Store | str | Path) -> list[str]:
     problems = verify_files(path)
     if problems:
         return problems
-    opened = Store.open(path)  # which is damaged, if at all, in a way that the files do not show
+    opened = Store.open(path)  # its files are sound by now, but their content may still be wrong
     for view in (None, *sorted(opened.manifest.views)):
         try:
             Searcher(opened if view is None else opened.view(view), in_memory=False)

@@ -19,10 +19,11 @@ from families import FAMILIES
 from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
 from sentences import SENTENCES
 from tolerances import LOG_P, STATES
+from torch import Tensor
 from worlds import load
 
 from knnmt.errors import ModelError, NotEnoughMemory
-from knnmt.model import Decoder, Purpose, TorchEngine, TranslationModel, choose_engine
+from knnmt.model import Decoder, Logits, Purpose, TorchEngine, TranslationModel, choose_engine
 from knnmt.model.onnx import graphs
 from knnmt.model.onnx.engine import OnnxEngine
 from knnmt.model.onnx.export import GRAPHS, STEP, TARGETS, export
@@ -329,10 +330,11 @@ def test_logits_of_some_tokens(family: str, name: str, precision: str, family_di
     with torch.inference_mode():
         decoder = engine.start(model.codec.encode_sources(SOURCES))
         states = decoder.step(torch.tensor([list(model.codec.prefix)] * len(SOURCES)))
-        for project in (
+        ways: list[Callable[[Tensor | None], Logits]] = [
             lambda some: decoder.project(states, some),
             lambda some: engine.project(states.hidden, some),
-        ):
+        ]
+        for project in ways:
             whole = project(None).values.clone()
             few = project(tokens)
             assert few.tokens is not None
