@@ -1,4 +1,4 @@
-"""What is on disk: immutable segments of entries and one manifest. Knows no model and no search."""
+"""The datastore on disk: immutable segments of entries and one manifest. It uses no model and no search."""
 
 from knnmt.datastore.config_file import ConfigFile
 from knnmt.datastore.entries import Entries

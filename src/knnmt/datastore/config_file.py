@@ -14,13 +14,13 @@ CONFIG = "config.json"
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """What config.json said at that moment, or why it could not be read.
+    """The content of config.json when it was read, or why it could not be read.
 
     Args:
-        directory: where it is
-        text: a JSON object; "{}" where there is a problem
-        problem: what is wrong and what to do, in a sentence; None if it was read
-        fix: what to do about an index or a combiner that cannot be used
+        directory: the directory that config.json is in
+        text: a JSON object; "{}" if there is a problem
+        problem: one sentence with what is wrong and what to do; None if it was read
+        fix: what to do if the index or combiner cannot be used
     """
 
     directory: Path
@@ -31,7 +31,7 @@ class ConfigFile:
     @classmethod
     @memory_errors("open the store")
     def read(cls, directory: Path, fix: str) -> Self:
-        """One that is missing or damaged is remembered as such: the rest of the store can still be used."""
+        """Read config.json. A missing or damaged file is not an error here: the rest of the store can still be used."""
         path = directory / CONFIG
         problem = None
         try:
@@ -41,7 +41,7 @@ class ConfigFile:
         except (FileNotFoundError, NotADirectoryError):
             problem = f"{path} is missing; {fix}"
         except OSError as error:
-            if error.errno == errno.ENOMEM:  # says nothing of the store
+            if error.errno == errno.ENOMEM:  # not a problem of the store
                 raise
             problem = why_unreadable(error, path)
         except ValueError:
@@ -50,10 +50,10 @@ class ConfigFile:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What it says; a copy, because the snapshot that it belongs to never changes."""
+        """The parsed content; a copy, because a snapshot never changes."""
         fields: dict[str, Any] = json.loads(self.text)
         return fields
 
     def damaged(self) -> str:
-        """The sentence for fields that are missing or make no sense."""
+        """The error message for fields that are missing or invalid."""
         return f"{self.directory / CONFIG} is damaged; {self.fix}"

@@ -1,4 +1,4 @@
-"""The entries of a store: its rows, addressed by id, in however many segments they lie."""
+"""The entries of a store, addressed by id, in one or more segments."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,14 +13,14 @@ from knnmt.datastore.segment import Segment
 
 
 class Entries:
-    """Columns of the entries of some segments, and the entries one after the other.
+    """Reads the columns of entries by id, and iterates over all entries.
 
-    Ids may have any shape. An id that no segment has raises IndexError. The columns give a left-out entry too: what
-    stands before an entry in its sentence can be read, whether or not it is searched.
+    Ids may have any shape. An id that no segment has raises IndexError. The columns can also be read for entries that
+    the mask leaves out, because such an entry may precede a searched one in its sentence.
 
     Args:
-        segments: of one store
-        mask: by segment name, which of its rows count, bool [rows]; all of them where there is none
+        segments: segments of one store
+        mask: by segment name, which rows count, bool [rows]; a segment without a mask counts in full
     """
 
     def __init__(self, segments: Sequence[Segment], mask: Mapping[str, npt.NDArray[np.bool_]] | None = None) -> None:
@@ -35,7 +35,7 @@ class Entries:
         return int(self._starts[-1])
 
     def of_segments(self, names: Collection[str]) -> "Entries":
-        """Those of some of the segments."""
+        """The entries of the named segments only."""
         return Entries([segment for segment in self.segments if segment.name in names], self.mask)
 
     @property
@@ -44,7 +44,7 @@ class Entries:
 
     @cached_property
     def checksums(self) -> dict[str, str]:
-        """By segment name, of the segment's content and, where some are left out, of which rows count."""
+        """Checksums by segment name: of the content and, if the segment has a mask, of the mask."""
         return {segment.name: self._checksum(segment) for segment in self.segments}
 
     def _checksum(self, segment: Segment) -> str:
@@ -55,7 +55,7 @@ class Entries:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the content: the checksums of all segments, and which rows count."""
+        """Fingerprint of the content: the checksums of all segments, and the masks."""
         digest = hashlib.blake2b(digest_size=16)
         for segment in self.segments:
             for name, file in sorted(segment.record.files.items()):
@@ -65,13 +65,13 @@ class Entries:
         return digest.hexdigest()
 
     def ids(self, positions: Ids) -> Ids:
-        """Ids [n] of the entries at positions [n] among those that count, 0 … len − 1."""
-        of = np.searchsorted(self._starts, positions, side="right") - 1
-        rows = positions - self._starts[of]
-        for number, kept in enumerate(self._rows):
+        """Ids [n] of the entries at positions [n], 0 … len − 1, among the entries that count."""
+        segments = np.searchsorted(self._starts, positions, side="right") - 1  # indices into self.segments
+        rows = positions - self._starts[segments]
+        for index, kept in enumerate(self._rows):
             if kept is not None:
-                rows[of == number] = kept[rows[of == number]]
-        return join_ids(self._numbers[of], rows)
+                rows[segments == index] = kept[rows[segments == index]]
+        return join_ids(self._numbers[segments], rows)
 
     def blocks(self, size: int) -> Iterator[tuple[Ids, npt.NDArray[np.float16]]]:
         """All entries that count, in order: ids [at most size] and keys fp16 [at most size, dim]."""
@@ -94,7 +94,7 @@ class Entries:
         return self._gather([segment.confidence for segment in self.segments], ids, 0)
 
     def sentence(self, ids: Ids) -> Ids:
-        """The sentence of each entry: an id made of the segment's number and the row of its sentence table.
+        """The sentence of each entry, as an id: the segment's number and the row in its sentence table.
 
         −1 where the id is −1.
         """
@@ -104,16 +104,16 @@ class Entries:
         return np.where(ids < 0, -1, join_ids(numbers, rows))
 
     def position(self, ids: Ids) -> npt.NDArray[np.uint16]:
-        """Where in its target sentence each entry stands, from 0; 0 where the id is −1."""
+        """The position of each entry in its target sentence, from 0; 0 where the id is −1."""
         return self._gather([segment.position for segment in self.segments], ids, 0)
 
     def before(self, ids: Ids) -> Ids:
-        """The entry just before each in its sentence; −1 at the start of a sentence, and where the id is −1."""
+        """The id of the previous entry in the same sentence; −1 at the start of a sentence and where the id is −1."""
         ids = np.asarray(ids, dtype=np.int64)
         return np.where((ids < 0) | (self.position(ids) == 0), -1, ids - 1)
 
     def sentence_lengths(self, ids: Ids) -> Ids:
-        """How many entries the sentence of each entry [n] has."""
+        """The number of entries in the sentence of each entry.  # [n]"""
         lengths = np.empty(len(ids), dtype=np.int64)
         for segment, here, rows in self._by_segment(ids):
             own = segment.sentence[rows]
@@ -122,7 +122,7 @@ class Entries:
         return lengths
 
     def _by_segment(self, ids: Ids) -> Iterator[tuple[Segment, npt.NDArray[np.bool_], Ids]]:
-        """Each segment with a mask of `ids` that is True at its entries, and their rows."""
+        """Each segment, a mask of the `ids` that belong to it, and the rows of these ids."""
         numbers, all_rows = split_ids(ids)
         found = np.count_nonzero(ids < 0)
         for segment in self.segments:
@@ -137,7 +137,7 @@ class Entries:
         ids = np.asarray(ids, dtype=np.int64)
         if len(columns) == 1:
             rows = ids - first_id(self.segments[0].number)
-            absent = rows < 0  # ids of later segments lie beyond the last row, where np.take raises
+            absent = rows < 0  # for ids of later segments the row is too large, and np.take raises
             if not absent.any():
                 return np.take(columns[0], rows, axis=0)
             if (ids[absent] >= 0).any():

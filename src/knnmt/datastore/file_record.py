@@ -1,4 +1,4 @@
-"""What the manifest says of a file, and whether the file on disk is still that one."""
+"""The manifest's record of a file, and checks of the file on disk against it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def measure_files(directory: Path, names: Iterable[str]) -> dict[str, FileRecord
 
 
 def size_problem(directory: Path, records: Mapping[str, FileRecord], fix: str) -> str | None:
-    """What is missing or has another size, in a sentence that ends with `fix`; None if all sizes are as recorded."""
+    """The first missing file or file of a wrong size, in one sentence that ends with `fix`; None if there is none."""
     for name, expected in records.items():
         file = directory / name
         if not file.is_file():
@@ -41,7 +41,7 @@ def size_problem(directory: Path, records: Mapping[str, FileRecord], fix: str) -
 
 
 def file_problems(directory: Path, records: Mapping[str, FileRecord], fix: str) -> list[str]:
-    """Everything that is not as recorded; reads every byte."""
+    """One sentence per file that differs from its record; reads every byte."""
     found = []
     for name, record in records.items():
         try:

@@ -1,4 +1,4 @@
-"""Writing that survives a kill at any moment, and failures of the disk reported in one sentence."""
+"""Crash-safe writing, and one-sentence reports of disk errors."""
 
 import errno
 import hashlib
@@ -18,7 +18,7 @@ _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn what the operating system refuses (a full disk, a read-only directory) into a `StoreError`."""
+    """Turn an `OSError` (full disk, read-only directory) into a `StoreError`."""
     try:
         yield
     except OSError as error:
@@ -27,17 +27,17 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def reading_errors(path: Path) -> Iterator[None]:
-    """Turn what the operating system refuses while `path` is read into a `StoreError`."""
+    """Turn an `OSError` while `path` is read into a `StoreError`."""
     try:
         yield
     except OSError as error:
-        if error.errno == errno.ENOMEM:  # says nothing of the store
+        if error.errno == errno.ENOMEM:  # not a problem of the store
             raise
         raise StoreError(why_unreadable(error, path)) from error
 
 
 def why_unreadable(error: OSError, path: Path) -> str:
-    """Why `path`, or what the error names in it, cannot be read: nobody should restore what only lacks a permission."""
+    """Why `path`, or the file that the error names, cannot be read. A missing permission is no reason to restore it."""
     what = f"cannot read {_name(error, path)}: {error.strerror or error}"
     if error.errno in _FORBIDDEN:
         return f"{what}; ask its owner for the permission to read it"
@@ -45,7 +45,7 @@ def why_unreadable(error: OSError, path: Path) -> str:
 
 
 def _name(error: OSError, path: Path) -> str | Path:
-    return error.filename if isinstance(error.filename, str) else path  # a descriptor's number helps nobody
+    return error.filename if isinstance(error.filename, str) else path  # it may be a file descriptor
 
 
 def _sentence(error: OSError, path: Path) -> str:
@@ -58,7 +58,7 @@ def _sentence(error: OSError, path: Path) -> str:
 
 
 def check_name(path: Path) -> None:
-    """Refuse a path that pyarrow and faiss, which take UTF-8, would fail on late."""
+    """Refuse a path that is not UTF-8: pyarrow and faiss need UTF-8 and would fail later."""
     name = os.fsencode(path)
     try:
         name.decode("utf-8")
@@ -68,7 +68,7 @@ def check_name(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replace `path` atomically: whoever reads it finds the old content or the new, whole."""
+    """Replace `path` atomically: a reader gets all of the old content or all of the new."""
     new = path.with_name(path.name + ".new")
     with open(new, "w", encoding="utf-8") as file:
         json.dump(value, file, indent=2, ensure_ascii=False)
@@ -80,7 +80,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Make names created, renamed or removed in a directory last through a power cut."""
+    """`fsync` a directory, so that created, renamed and removed names survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -89,7 +89,7 @@ def sync_directory(path: Path) -> None:
 
 
 def sync_tree(path: Path) -> None:
-    """`fsync` every file and directory under `path`, and the directory that names it."""
+    """`fsync` every file and directory under `path`, and its parent directory."""
     for directory, _, names in os.walk(path):
         for name in names:
             with open(Path(directory, name), "rb") as file:
@@ -113,7 +113,7 @@ def remove(path: Path) -> None:
 
 
 def listing(path: Path) -> list[Path]:
-    """What a directory holds, in name order; nothing if there is no such directory."""
+    """The paths in a directory, sorted by name; empty if there is no such directory."""
     return sorted(path.iterdir()) if path.is_dir() else []
 
 

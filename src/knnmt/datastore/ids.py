@@ -1,4 +1,4 @@
-"""The id of an entry: the number of its segment and its row there, in one signed 64-bit number; −1 stands for none."""
+"""The id of an entry: its segment's number and its row there, in one signed 64-bit integer; −1 means no entry."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""What the datastore knows of an index, whatever built it: the segments that it covers."""
+"""What the datastore knows about an index of any kind: the segments that it covers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +14,14 @@ class IndexRecord:
     """The part of an index's config that every index has.
 
     Args:
-        segments: checksum by name of each segment covered, as in `Entries.checksums`; None in older configs, which
-            had names only.
+        segments: checksums of the covered segments by name, as in `Entries.checksums`; None where a config has
+            only names.
     """
 
     segments: dict[str, str | None]
 
     def is_of(self, entries: Entries) -> bool:
-        """Whether all that it covers is among the entries, with the same content and the same rows left out."""
+        """Whether the entries contain every covered segment, with the same content and the same mask."""
         return all(
             name in entries.checksums
             and (checksum == entries.checksums[name] or (checksum is None and name not in entries.mask))
@@ -38,7 +38,7 @@ def covered_segments(value: Any) -> dict[str, str | None]:
 
 
 def read_index_record(config: ConfigFile) -> IndexRecord | None:
-    """None where the config is missing or damaged."""
+    """The record in a config; None if the config is missing or damaged."""
     try:
         return IndexRecord(segments=covered_segments(config.fields["segments"]))
     except (KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Readers hold what they may still open, so that no writer removes it from under them."""
+"""Readers lock the directories that they may still open, so that no writer removes them."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ from knnmt.datastore.files import remove
 class Lease:
     """A shared lock on directories, until it is released or the process ends.
 
-    `complete` tells whether all of them are there: one may have been swept before it was held, or is lost.
+    `complete` says whether all of them exist: one may be lost, or a writer removed it before it was locked.
     """
 
     def __init__(self, directories: Iterable[Path]) -> None:
@@ -29,17 +29,17 @@ class Lease:
         try:
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         except PermissionError:
-            return  # who opens what is in it is told
+            return  # reading its files reports the same error
         except (FileNotFoundError, NotADirectoryError):
             self.complete = False
             return
         self._descriptors.append(descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:  # a writer is removing it at this moment
+        except BlockingIOError:  # a writer is removing it now
             self.complete = False
         except OSError:
-            pass  # a file system without locks: what is mapped stays readable there too
+            pass  # a file system without locks; files that are already mapped stay readable
 
     def release(self) -> None:
         while self._descriptors:
@@ -47,7 +47,7 @@ class Lease:
 
 
 def remove_unless_held(directory: Path) -> None:
-    """Remove a file or directory that belongs to no store any more, unless a reader holds it."""
+    """Remove a file or directory that no longer belongs to the store, unless a reader holds a lease on it."""
     if not directory.is_dir() or directory.is_symlink():
         remove(directory)
         return

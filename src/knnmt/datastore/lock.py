@@ -14,18 +14,18 @@ _log = logging.getLogger(__name__)
 
 
 class DirectoryLock:
-    """Holds a directory for one writer, making it first where there is none.
+    """Locks a directory for one writer; creates the directory if it does not exist.
 
-    The kernel lets go of the lock when the process ends, however it ends; the file itself says nothing.
+    The kernel releases the lock when the process ends, even if it is killed. The content of the file has no meaning.
 
     Args:
-        wait: for another writer to finish; otherwise `StoreBusyError` is raised at once
+        wait: wait for another writer to finish; otherwise raise `StoreBusyError` at once
     """
 
     def __init__(self, directory: Path, wait: bool = False) -> None:
         self.path = directory / LOCK
         self.wait = wait
-        self._made = [p for p in (directory, *directory.parents) if not p.exists()]  # the deepest first
+        self._made = [p for p in (directory, *directory.parents) if not p.exists()]  # deepest first
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._descriptor = self._acquire()
@@ -38,7 +38,7 @@ class DirectoryLock:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 self._lock(descriptor)
-                # A writer that found nothing to keep removes its lock file: the name may be another file by now.
+                # A writer that leaves no store removes its lock file, so this path may now be a different file.
                 if self.path.exists() and os.path.samestat(os.fstat(descriptor), self.path.stat()):
                     return descriptor
             except BaseException:
@@ -60,7 +60,7 @@ class DirectoryLock:
         os.close(self._descriptor)
 
     def release_and_remove(self) -> None:
-        """Let go, and take away the lock file and every directory that was made for it and is still empty."""
+        """Release the lock; remove its file and every directory that was created for it and is still empty."""
         with suppress(OSError):
             self.path.unlink()
         self._remove_made()

@@ -1,4 +1,4 @@
-"""manifest.json: the one file that says what belongs to a store, and the only one ever replaced."""
+"""manifest.json: lists everything that belongs to a store; the only file that is ever replaced."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from knnmt.errors import StoreError
 FORMAT = 3
 MANIFEST = "manifest.json"
 SEGMENTS, INDEX, COMBINERS, VIEWS, STAGING = "segments", "index", "combiners", "views", "staging"
-MAIN = "main"  # the index that searches the whole store
+MAIN = "main"  # name of the index over the whole store
 
 _NUMBER = r"\d{6,}"
 _NAME = r"[\w-][\w.-]*"
@@ -23,7 +23,7 @@ _NAME = r"[\w-][\w.-]*"
 
 @dataclass(frozen=True)
 class SegmentRecord:
-    """What the manifest says of a segment: counts, and a `FileRecord` for each file name."""
+    """The manifest's record of a segment: counts, and one `FileRecord` per file name."""
 
     name: str
     entries: int
@@ -32,7 +32,7 @@ class SegmentRecord:
 
     @property
     def checksum(self) -> str:
-        """Of the content: a digest of the files' checksums."""
+        """Checksum of the content: a digest of the files' checksums."""
         digest = hashlib.blake2b(digest_size=16)
         for name, file in sorted(self.files.items()):
             digest.update(f"{name} {file.blake2b}\n".encode())
@@ -51,9 +51,9 @@ class SegmentRecord:
 
 @dataclass(frozen=True)
 class DirectoryRecord:
-    """What the manifest says of an index, a combiner or a mask: where it is, and a `FileRecord` for each file name.
+    """The manifest's record of an index, a combiner or a mask: its directory, and one `FileRecord` per file name.
 
-    Format 1 had no checksums of these: `files` is empty then.
+    `files` is empty for format 1, which has no checksums of these.
     """
 
     directory: str
@@ -71,7 +71,7 @@ class DirectoryRecord:
 
 @dataclass(frozen=True)
 class ViewRecord:
-    """What the manifest says of a view: its mask, a file per segment, and the name of its index; None: it has none."""
+    """The manifest's record of a view: its mask, one file per segment, and the name of its index, or None."""
 
     mask: DirectoryRecord
     index: str | None
@@ -99,9 +99,9 @@ def _files_from_json(value: dict[str, Any]) -> dict[str, FileRecord]:
 class Manifest:
     """The content of manifest.json; directories are relative to the store.
 
-    `indexes` has the one over the whole store under the name `MAIN`, and those of views. `default` is the combiner
-    that was chosen by hand, or the base model's name; None: the best fitted one. `next_segment` is the number of the
-    segment that comes next: it never goes back, so that no id ever means another entry.
+    `indexes` has the index over the whole store under the name `MAIN`, and the indexes of views. `default` is the
+    combiner that the user chose, or the base model's name; None: the best fitted one. `next_segment` is the number of
+    the next segment. It never decreases, so that an id never refers to another entry.
     """
 
     model: ModelRecord
@@ -113,13 +113,13 @@ class Manifest:
     next_segment: int = 1
 
     def view(self, name: str) -> ViewRecord:
-        """Raises `StoreError` where there is no view of that name."""
+        """The record of a view. Raises `StoreError` if there is no view of that name."""
         if name not in self.views:
             raise StoreError(f"there is no view {name} of the store; it has {', '.join(sorted(self.views)) or 'none'}")
         return self.views[name]
 
     def derived(self) -> list[DirectoryRecord]:
-        """Indexes, masks and combiners: whatever was made for the segments and can be made again."""
+        """Indexes, masks and combiners: everything that can be rebuilt from the segments."""
         return [*self.indexes.values(), *(view.mask for view in self.views.values()), *self.combiners.values()]
 
     def named(self) -> set[str]:
@@ -141,7 +141,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        if value["format"] < 3:  # one index and no views; before format 2 neither a choice nor a counter
+        if value["format"] < 3:  # one index and no views; format 1 has neither `default` nor `next_segment`
             indexes = {} if value["index"] is None else {MAIN: value["index"]}
             value = {"default": None, "next_segment": 1, **value, "indexes": indexes, "views": {}}
         default = value["default"]
@@ -169,19 +169,19 @@ class Manifest:
 
 
 def _matching(pattern: str, text: str) -> str:
-    """A manifest from somewhere else must not lead out of the store's own directories."""
+    """Check a path or name: a manifest from another source must not point outside the store's directories."""
     if re.fullmatch(pattern, text) is None:
         raise ValueError(f"{text!r} does not match {pattern}")
     return text
 
 
 def check_combiner_name(name: str) -> None:
-    """A combiner's name becomes part of a directory's name."""
+    """Check a combiner's name, which becomes part of a directory name."""
     _check_name(name, "combiner")
 
 
 def check_view_name(name: str) -> None:
-    """A view's name becomes part of a directory's name, and the name of its index."""
+    """Check a view's name, which becomes part of a directory name and the name of its index."""
     _check_name(name, "view")
     if name == MAIN:
         raise StoreError(f"{MAIN!r} names the index of the whole store and cannot name a view; choose another name")
@@ -193,7 +193,7 @@ def _check_name(name: str, what: str) -> None:
 
 
 def read_manifest(store: Path) -> Manifest:
-    """Raises `StoreError` where there is no store, a newer one, or a damaged one."""
+    """Read the manifest. Raises `StoreError` if there is none, if its format is newer, or if it is damaged."""
     path = store / MANIFEST
     try:
         value = json.loads(path.read_text(encoding="utf-8"))

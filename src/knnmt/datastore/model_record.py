@@ -1,4 +1,4 @@
-"""What a store knows of the model that made it."""
+"""The manifest's record of the model that a store was made with."""
 
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -12,15 +12,15 @@ class ModelRecord:
     """The model and the settings that its keys depend on; kept in the manifest.
 
     Args:
-        id: directory or hub id, for people; the store is bound to the fingerprint.
-        fingerprint: of the weights.
+        id: directory or hub id, for display; the store is bound to the fingerprint.
+        fingerprint: fingerprint of the weights.
         tokenizer: fingerprint of the tokenizer.
         key_layer: which hidden state is the key.
         dim: size of a key.
         engine: what ran the model ("torch", "onnx").
-        precision: of the model's arithmetic ("float32", "int8"), not of the stored keys, which are fp16.
+        precision: precision of the model's arithmetic ("float32", "int8"); the stored keys are always fp16.
         source_lang, target_lang: None where neither the model nor the user named them.
-        max_length: tokens a sentence may have.
+        max_length: maximum number of tokens in a sentence.
     """
 
     id: str
@@ -41,12 +41,12 @@ class ModelRecord:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """Raises KeyError where a field is missing; fields it does not know are left alone."""
+        """Raises KeyError if a field is missing; ignores unknown fields."""
         return cls(**{field.name: value[field.name] for field in fields(cls)})
 
 
 def relocated(made_with: ModelRecord, given: ModelRecord) -> ModelRecord:
-    """The record of a store, with the path of the given model if the model is no longer where the store has it."""
+    """The record of a store; with the path of the given model, if the recorded path no longer exists."""
     lost = Path(made_with.id).is_absolute() and not Path(made_with.id).is_dir()
     return replace(made_with, id=given.id) if lost else made_with
 
@@ -61,7 +61,7 @@ _SETTINGS = {
 
 
 def check_same_model(store: Path, made_with: ModelRecord, given: ModelRecord) -> None:
-    """Raise a `StoreError` that names the first thing in which `given` is not the model of the store."""
+    """Raise a `StoreError` that names the first difference between `given` and the model of the store."""
     difference = _difference(made_with, given)
     if difference is not None:
         raise StoreError(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Of the same length for any number of rows: the format keeps room for the count to grow."""
+    """The header, which has the same length for any number of rows: the format reserves space for the count."""
     buffer = io.BytesIO()
     description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(buffer, description)
@@ -18,14 +18,14 @@ def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def size(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
-    """Bytes of a whole file."""
+    """Size of a whole file in bytes."""
     return len(header(dtype, shape)) + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
 
 
 def splice(path: Path, start: int, rows: npt.NDArray[Any]) -> None:
-    """Make `rows` follow the first `start` rows of the file, and end it there; on disk when this returns.
+    """Write `rows` after the first `start` rows of the file, and truncate it there; on disk when this returns.
 
-    Whatever stood behind the first `start` rows, whole or torn, is gone; so the same call can be repeated.
+    Everything after the first `start` rows, complete or not, is overwritten, so the same call can be repeated.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     with os.fdopen(descriptor, "r+b") as file:

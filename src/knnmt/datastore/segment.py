@@ -14,7 +14,7 @@ from knnmt.datastore.sentences import SCHEMA, read_table
 from knnmt.errors import StoreError
 from knnmt.out_of_memory import memory_errors
 
-COLUMNS: dict[str, np.dtype[Any]] = {  # one .npy file each, a row per entry; little-endian whatever the machine
+COLUMNS: dict[str, np.dtype[Any]] = {  # one .npy file each, one row per entry; little-endian on every machine
     "keys": np.dtype("<f2"),
     "values": np.dtype("<i4"),
     "confidence": np.dtype("<f4"),
@@ -24,26 +24,26 @@ COLUMNS: dict[str, np.dtype[Any]] = {  # one .npy file each, a row per entry; li
 SENTENCES = "sentences.arrow"
 FILES = (*(f"{column}.npy" for column in COLUMNS), SENTENCES)
 
-_EXPONENT = np.uint16(0x7C00)  # all ones in an fp16 that is infinite or not a number
-_SAMPLE = 256  # rows looked at when a segment is opened
+_EXPONENT = np.uint16(0x7C00)  # these bits are all 1 in an fp16 number that is infinite or NaN
+_SAMPLE = 256  # rows checked when a segment is opened
 
 FIX = "restore it from a copy or build the store again"
 
 
 class Segment:
-    """Entries: a hidden state and the token that follows it, and where they come from.
+    """Entries: hidden states, the token that follows each, and the sentences they come from.
 
-    The rows of one sentence are contiguous and ascend in position; the n-th row of `sentence_table` belongs
-    to the rows whose `sentence` is n.
+    The rows of one sentence are contiguous, in ascending position. Row n of `sentence_table` belongs to the rows
+    whose `sentence` is n.
 
     Args:
         name: its name in the manifest; `number` is the upper half of its entries' ids.
-        path: where its files are; in `staging/` as long as it is not committed.
+        path: the directory of its files; in `staging/` until it is committed.
         keys: fp16 [entries, dim]
         values: int32 [entries], target tokens
-        confidence: float32 [entries], log p of the token by the model alone
+        confidence: float32 [entries], log p_NMT of the token
         sentence: uint32 [entries], row of `sentence_table`
-        position: uint16 [entries], of the token in its sentence
+        position: uint16 [entries], position of the token in its sentence
         sentence_table: source, target, origin, line, source_hash, target_hash, pair_hash
     """
 
@@ -55,7 +55,7 @@ class Segment:
     sentence_table: pa.Table
 
     def __init__(self, path: Path, record: SegmentRecord, dim: int) -> None:
-        """Opens the files and checks their sizes, which finds what was cut short; `problems` reads it all."""
+        """Opens the files and checks their sizes, which detects truncated files; `problems` reads every byte."""
         self.path = path
         self.record = record
         self.name = record.name
@@ -100,7 +100,7 @@ def _open_sentences(path: Path, sentences: int) -> pa.Table:
 
 
 def _damaged(path: Path, error: Exception) -> Exception:
-    """What a library says of a file's content; what the operating system refuses (it has a number) goes on as it is."""
+    """A `StoreError` for damaged content; an error of the operating system, which has an errno, stays as it is."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
     return StoreError(f"{path} is damaged ({' '.join(str(error).split())}); {FIX}")
@@ -112,7 +112,7 @@ def measure(path: Path, name: str, entries: int, sentences: int) -> SegmentRecor
 
 
 def size_problem(path: Path, record: SegmentRecord) -> str | None:
-    """What is missing or cut short, in a sentence; None if all sizes are as recorded."""
+    """The first file that is missing or truncated, in one sentence; None if all sizes are as recorded."""
     for name in FILES:
         if name not in record.files:
             return f"the manifest has no record of {path / name}; {FIX}"
@@ -120,13 +120,13 @@ def size_problem(path: Path, record: SegmentRecord) -> str | None:
 
 
 def problems(path: Path, record: SegmentRecord) -> list[str]:
-    """Every file that is missing, cut short or damaged; reads every byte."""
+    """One sentence per file that is missing, truncated or damaged; reads every byte."""
     missing = [f"the manifest has no record of {path / name}; {FIX}" for name in FILES if name not in record.files]
     return missing + file_problems(path, record.files, FIX)
 
 
 def content_problem(segment: Segment, rows: slice | npt.NDArray[np.int64], vocabulary: int) -> str | None:
-    """What in some rows cannot be: damage that happened before the checksum was taken, or that nobody has checked."""
+    """Invalid content in some rows: damage from before the checksum was computed, or in files not verified since."""
     keys = np.ascontiguousarray(segment.keys[rows])
     values = segment.values[rows]
     if not finite_half(keys):
@@ -141,12 +141,12 @@ def content_problem(segment: Segment, rows: slice | npt.NDArray[np.int64], vocab
 
 
 def sampled_problem(segment: Segment, vocabulary: int) -> str | None:
-    """`content_problem` of rows that are spread over the segment: quick enough for every opening."""
+    """`content_problem` for a sample of rows across the segment: fast enough to run on every open."""
     return content_problem(
         segment, np.linspace(0, len(segment) - 1, min(len(segment), _SAMPLE)).astype(int), vocabulary
     )
 
 
 def finite_half(keys: npt.NDArray[np.float16]) -> bool:
-    """Whether all are numbers. Compared as bits: much faster than np.isfinite, for which fp16 is not a native type."""
+    """Whether all numbers are finite. Compares bits, which is much faster than np.isfinite on fp16."""
     return not ((keys.view("<u2") & _EXPONENT) == _EXPONENT).any()

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from knnmt.corpus import Pair
 
-BATCH = 65_536  # sentences in a record batch: bounds the memory of writing and the work of opening
+BATCH = 65_536  # sentences per record batch: limits the memory for writing and the work of opening
 
 
 def _schema(origin: pa.DataType) -> pa.Schema:
@@ -27,7 +27,7 @@ def _schema(origin: pa.DataType) -> pa.Schema:
 
 
 SCHEMA = _schema(pa.dictionary(pa.int32(), pa.string()))
-_BLOCK_SCHEMA = _schema(pa.string())  # a file has one dictionary, which is known only when all blocks are
+_BLOCK_SCHEMA = _schema(pa.string())  # a file has one dictionary, which is complete only after the last block
 
 
 def block_of(pairs: Sequence[Pair]) -> pa.Table:
@@ -46,7 +46,7 @@ def block_of(pairs: Sequence[Pair]) -> pa.Table:
 
 
 def read_table(path: Path) -> pa.Table:
-    """Memory-mapped: takes no memory of its own, whatever the size."""
+    """Open a table memory-mapped: it uses no memory of its own at any size."""
     options = pa.ipc.IpcReadOptions(use_threads=False)
     return pa.ipc.open_file(pa.memory_map(str(path)), options=options).read_all()
 
@@ -56,14 +56,14 @@ def write_block(path: Path, block: pa.Table) -> None:
 
 
 def write_sentences(path: Path, blocks: Sequence[Path], tail: pa.Table | None) -> None:
-    """Join staged blocks and, behind them, the sentences of an older segment; one batch in memory at a time."""
+    """Write the staged blocks, then the sentences of an older segment; holds one batch in memory at a time."""
 
     def tables() -> Iterator[pa.Table]:
         yield from map(read_table, blocks)
         if tail is not None:
             yield tail.cast(_BLOCK_SCHEMA)
 
-    origins: dict[str, None] = {}  # in the order of their first appearance
+    origins: dict[str, None] = {}  # in order of first appearance
     for table in tables():
         origins.update(dict.fromkeys(pc.unique(table["origin"]).to_pylist()))
     dictionary = pa.array(list(origins), type=pa.string())
@@ -71,7 +71,7 @@ def write_sentences(path: Path, blocks: Sequence[Path], tail: pa.Table | None) -
 
 
 def _rebatch(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Tables of exactly BATCH rows, but for the last: the file does not show how the work was cut in blocks."""
+    """Tables of exactly BATCH rows, except the last: the file does not depend on the sizes of the blocks."""
     waiting = _BLOCK_SCHEMA.empty_table()
     for table in tables:
         waiting = pa.concat_tables([waiting, table])

@@ -1,4 +1,4 @@
-"""Everything that a manifest names, opened at one moment."""
+"""Everything that a manifest names, opened together."""
 
 import weakref
 from pathlib import Path
@@ -18,7 +18,7 @@ REFIT = "fit it again with `knnmt fit`, or remove it with `knnmt forget`"
 
 
 class Snapshot:
-    """Segments and masks mapped, configs read, and the directories of indexes and combiners held for later.
+    """Maps segments and masks, reads configs, and holds a lease on the directories of indexes and combiners.
 
     A damaged segment raises `StoreError`. A damaged index, combiner or view does not: its `problem` says what is wrong.
     """
@@ -26,7 +26,7 @@ class Snapshot:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
-        # Held before anything is read, and for as long as an index or a combiner may still have to be opened.
+        # Taken before anything is read, and kept as long as an index or a combiner may still be opened.
         lease = Lease(path / record.directory for record in manifest.derived())
         weakref.finalize(self, lease.release)
         self.segments = tuple(
@@ -49,10 +49,10 @@ class Snapshot:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Raises `StoreError` where there is no store, a newer one, or one with missing or damaged segments."""
+        """Raises `StoreError` if there is no store, if its format is newer, or if segments are missing or damaged."""
         while True:
             manifest = read_manifest(path)
-            # A writer may commit, and the next one sweep, between the manifest and what it names: then once more.
+            # After this read, one writer may commit and the next one remove old directories. Then try again.
             try:
                 with reading_errors(path):
                     opened = cls(path, manifest)

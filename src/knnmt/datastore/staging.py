@@ -1,4 +1,4 @@
-"""A segment in the making: finished blocks wait in `staging/` until the manifest can name them."""
+"""An unfinished segment: its finished blocks stay in `staging/` until they are committed."""
 
 import json
 import os
@@ -22,15 +22,15 @@ JOURNAL = "journal.json"
 SEGMENT = "segment"  # the directory that becomes segments/NAME
 _BLOCKS = "blocks"
 _FORMAT = 1
-_MAX_ROWS = 4_000_000_000  # the row in an entry's id can tell 2**32 apart, and a tail may be added
-_MAX_LENGTH = 1 << 16  # what position.npy can count
+_MAX_ROWS = 4_000_000_000  # an id has 32 bits for the row, and a tail may be added
+_MAX_LENGTH = 1 << 16  # position.npy is uint16
 
 
 @dataclass(frozen=True)
 class Journal:
-    """What of a staged segment is done; bytes beyond it are a torn block and count for nothing.
+    """The finished part of a staged segment; bytes after it belong to an incomplete block and are ignored.
 
-    `finished` is the record of the final files, and `tail` that of the older segment they were joined with.
+    `finished` is the record of the final files, `tail` the record of the older segment that was joined to them.
     """
 
     dim: int
@@ -44,7 +44,7 @@ class Journal:
 
     @classmethod
     def read(cls, directory: Path) -> Self | None:
-        """None where nothing is finished, or an older or newer version of the package left something else."""
+        """Read the journal; None if no block is finished, or if the journal has another format."""
         try:
             value = json.loads((directory / JOURNAL).read_text(encoding="utf-8"))
             for name in ("finished", "tail"):
@@ -65,7 +65,7 @@ class Journal:
 
 
 def discard(directory: Path) -> None:
-    """Remove a staged segment, the journal last: as long as it is there it tells what was committed."""
+    """Remove a staged segment. The journal goes last, because it says what was committed."""
     for path in listing(directory):
         if path.name != JOURNAL:
             remove(path)
@@ -73,16 +73,16 @@ def discard(directory: Path) -> None:
 
 
 class StagedSegment:
-    """Takes blocks of entries one after the other; each is safe on disk when `append` returns.
+    """Collects blocks of entries; each block is on disk when `append` returns.
 
-    Opened again after a kill it goes on where the last finished block ended: `blocks`, `rows`, `sentences` and
-    the caller's `state` are those of that moment.
+    Opened again after a kill, it continues after the last finished block: `blocks`, `rows`, `sentences` and the
+    caller's `state` have their values from then.
     """
 
     def __init__(self, directory: Path, dim: int, committed: Collection[SegmentRecord] = ()) -> None:
         self.directory = directory
         journal = Journal.read(directory)
-        # A writer killed right after its commit leaves the journal behind, without the files.
+        # A writer that was killed right after its commit leaves the journal without the files.
         self.committed = journal is not None and journal.finished is not None and journal.finished in committed
         if journal is None or not (self.committed or self._is_whole(journal, dim)):
             if directory.exists():
@@ -104,16 +104,16 @@ class StagedSegment:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What the caller gave with the last finished block; {} before the first."""
+        """The caller's state from the last finished block; {} before the first."""
         return self._journal.state
 
     def pair_hashes(self) -> npt.NDArray[np.uint64]:
-        """Of the sentences in all finished blocks."""
+        """Pair hashes of the sentences in all finished blocks.  # [sentences]"""
         blocks = [read_table(self._block(number)) for number in range(self.blocks)]
         return np.concatenate([np.empty(0, np.uint64), *(block["pair_hash"].to_numpy() for block in blocks)])
 
     def restart(self) -> None:
-        """Throw the finished blocks away."""
+        """Remove the finished blocks."""
         with storage_errors(self.directory):
             remove(self.directory)
         self._journal = Journal(self._journal.dim)
@@ -127,15 +127,15 @@ class StagedSegment:
         pairs: Sequence[Pair],
         state: dict[str, Any],
     ) -> None:
-        """Add a block: whole sentences, whose tokens follow each other in the arrays.
+        """Add a block of whole sentences, whose tokens are concatenated in the arrays.
 
         Args:
             keys: [tokens, dim], stored as fp16
             values: [tokens]
             confidence: [tokens], log p
-            lengths: [sentences], tokens of each sentence, at least one
+            lengths: [sentences], tokens per sentence, at least one
             pairs: [sentences]
-            state: JSON of the caller's own, given back after a kill
+            state: JSON of the caller, available again after a kill
         """
         if self.committed:
             raise ValueError("this segment is already part of the store")
@@ -157,9 +157,9 @@ class StagedSegment:
             )
 
     def finish(self, name: str, tail: Segment | None = None) -> Segment:
-        """The final files under the name they will have, the rows of `tail` behind the own ones; still staged.
+        """Write the final files under the segment's final name, with the rows of `tail` at the end; still staged.
 
-        Can be repeated, after a kill too, and with another name or tail; reads everything once for checksums.
+        Can be repeated, also after a kill and with another name or tail. Reads everything once for checksums.
         """
         tail_record = None if tail is None else tail.record
         done = self._journal.finished
@@ -173,7 +173,7 @@ class StagedSegment:
 
     def _write_final_files(self, name: str, tail: Segment | None) -> SegmentRecord:
         if tail is not None:
-            damage = problems(tail.path, tail.record)  # a new checksum must not make damage look sound
+            damage = problems(tail.path, tail.record)  # otherwise a new checksum would hide the damage
             if damage:
                 raise StoreError(damage[0])
         for column, dtype in COLUMNS.items():
@@ -196,7 +196,7 @@ class StagedSegment:
         lengths: npt.NDArray[np.int64],
         sentences: int,
     ) -> dict[str, npt.NDArray[Any]]:
-        """Checks a block and brings it in the form of the files."""
+        """Check a block and convert it to the dtypes of the files."""
         tokens = int(lengths.sum())
         if keys.shape != self._shape("keys", tokens) or not values.shape == confidence.shape == (tokens,):
             raise ValueError(f"{keys.shape=}, {values.shape=}, {confidence.shape=} do not fit {tokens} tokens")
@@ -240,7 +240,7 @@ class StagedSegment:
             sync_directory(parent)
 
     def _is_whole(self, journal: Journal, dim: int) -> bool:
-        """Whether the files hold at least what the journal says; a disk may have lost some of it."""
+        """Whether the files contain everything that the journal lists; the disk may have lost some of it."""
         if journal.dim != dim:
             return False
         self._journal = journal

@@ -24,7 +24,7 @@ from knnmt.errors import StoreError
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where an entry comes from; `sentence` tells sentences apart within the store."""
+    """Where an entry comes from; `sentence` is unique within the store."""
 
     source: str
     target: str
@@ -35,10 +35,10 @@ class Provenance:
 
 
 class Store:
-    """An immutable snapshot: what the manifest named when the store was opened, with all configs.
+    """An immutable snapshot: everything that the manifest named when the store was opened, with all configs.
 
-    Later commits do not change it, and no writer removes what it names as long as it lives. `latest` gives the store
-    as it is now, `view` the same snapshot with some of its rows only.
+    Later commits do not change it, and no writer removes its files while this object exists. `latest` returns the
+    store as it is now, `view` the same snapshot restricted to some rows.
 
     Example:
         store = Store.open("memory")
@@ -46,7 +46,7 @@ class Store:
     """
 
     def __init__(self, snapshot: Snapshot, view: str | None = None) -> None:
-        """The store itself, or one of its views, of which only the live rows are entries."""
+        """Open the whole store, or one of its views, whose entries are only the live rows."""
         self._snapshot = snapshot
         self._view = view
         self.path = snapshot.path
@@ -57,10 +57,10 @@ class Store:
 
     @classmethod
     def open(cls, store: "str | Path | Store") -> "Store":
-        """A store by its directory; one that is open stays the snapshot that it is.
+        """Open a store by its directory; a store that is already open is returned as it is.
 
-        Raises `StoreError` where there is no store, a newer one, or one with missing or damaged segments. A damaged
-        index, combiner or view does not keep the store from opening; it raises when it is used.
+        Raises `StoreError` if there is no store, if its format is newer, or if segments are missing or damaged. A
+        damaged index, combiner or view raises only when it is used.
         """
         if isinstance(store, Store):
             return store
@@ -69,16 +69,16 @@ class Store:
         return cls(Snapshot.open(path))
 
     def latest(self) -> "Store":
-        """The store, or the same view of it, as it is now; this one where nothing was committed since it was opened."""
+        """The store, or the same view of it, as it is now; this object if nothing was committed since it was opened."""
         if read_manifest(self.path) == self.manifest:
             return self
         newest = Store.open(self.path)
         return newest if self._view is None else newest.view(self._view)
 
     def view(self, name: str) -> "Store":
-        """This snapshot without the rows that the view leaves out, and with the view's index, or none.
+        """This snapshot with only the rows of the view, and with the view's index, if it has one.
 
-        Segments that were added after the view was made are not part of it. Texts of sentences are not left out.
+        Segments that were added after the view are not part of it. The sentence texts are all still there.
         """
         self.manifest.view(name)
         if problem := self._snapshot.views[name].problem:
@@ -99,12 +99,12 @@ class Store:
 
     @property
     def sentence_count(self) -> int:
-        """In its segments: a view leaves out entries, not sentences."""
+        """Sentences in all segments; a view leaves out entries, not sentences."""
         return sum(segment.record.sentences for segment in self.segments)
 
     @property
     def index_config(self) -> ConfigFile | None:
-        """Of the index that searches these entries; None where there is none."""
+        """The config of the index over these entries; None if there is no index."""
         name = MAIN if self._view is None else self.manifest.views[self._view].index
         return None if name is None else self._snapshot.indexes.get(name)
 
@@ -122,24 +122,24 @@ class Store:
 
     @property
     def fingerprint(self) -> str:
-        """Of the content: of the segments, and of which rows count."""
+        """Fingerprint of the content: the segments, and which rows count."""
         return self.entries.fingerprint
 
     def covered_segments(self) -> frozenset[str]:
-        """Names of the segments the index covers.
+        """Names of the segments that the index covers.
 
-        Empty where the index is missing, damaged or of other segments, so that it is built again.
+        Empty if the index is missing, damaged or of other segments, so that it is rebuilt.
         """
         record = None if self.index_config is None else read_index_record(self.index_config)
         return frozenset(record.segments) if record is not None and record.is_of(self.entries) else frozenset()
 
     def unfinished(self) -> list[Journal]:
-        """Builds that were stopped: their finished blocks wait on disk for the same command."""
+        """Interrupted builds, whose finished blocks are on disk; the same command continues them."""
         directories = [directory for directory in listing(self.path / STAGING) if (directory / STAGED).is_dir()]
         return [journal for journal in map(Journal.read, directories) if journal is not None]
 
     def provenance(self, ids: Ids) -> list[Provenance]:
-        """Where each of the entries comes from; ids [n]. Raises IndexError for an id the store does not have."""
+        """Where each entry comes from; ids [n]. Raises IndexError for an id that the store does not have."""
         sentences, positions = self.entries.sentence(ids), self.entries.position(ids)
         columns = (sentences, *split_ids(sentences), positions)
         return [self._provenance(*each) for each in zip(*(column.tolist() for column in columns), strict=True)]
@@ -152,7 +152,7 @@ class Store:
     def contains(
         self, hashes: npt.NDArray[np.uint64], which: Literal["pair", "source", "target"] = "pair"
     ) -> npt.NDArray[np.bool_]:
-        """Which of the hashes (`knnmt.corpus.pair_hash`, `text_hash`) [m] are those of a stored sentence."""
+        """Which of the hashes (`knnmt.corpus.pair_hash`, `text_hash`) belong to a stored sentence.  # [m]"""
         hashes = np.asarray(hashes, dtype=np.uint64)
         found = np.zeros(hashes.shape, dtype=np.bool_)
         for segment in self.segments:
@@ -160,7 +160,7 @@ class Store:
         return found
 
     def sizes(self) -> dict[str, int]:
-        """Bytes on disk by part."""
+        """Bytes on disk per part."""
         names = {part: [f"{part}.npy"] for part in ("keys", "values", "confidence")}
         names["provenance"] = ["sentence.npy", "position.npy", SENTENCES]
         sizes = {

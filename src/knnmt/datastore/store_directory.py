@@ -1,4 +1,4 @@
-"""The directory of a store, as its writer finds and leaves it: with the store's own parts and nothing else."""
+"""The directory of a store: what belongs to it, and removal of everything else."""
 
 import os
 from contextlib import suppress
@@ -13,21 +13,21 @@ from knnmt.errors import StoreError
 
 _PARTS = (SEGMENTS, INDEX, COMBINERS, VIEWS)
 _NEW_MANIFEST = f"{MANIFEST}.new"
-_OWN = {*_PARTS, STAGING, LOCK, _NEW_MANIFEST}  # what an unfinished first build may have left
+_OWN = {*_PARTS, STAGING, LOCK, _NEW_MANIFEST}  # what an unfinished first build may leave
 
 
 class StoreDirectory:
-    """Finds what belongs to a store and tidies up the rest; only the writer that holds the lock may call it."""
+    """Finds what belongs to a store and cleans up the rest; only for the writer that holds the lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def named(self) -> set[str]:
-        """What the manifest on disk names: after a failed commit it may be the new one."""
+        """What the manifest on disk names; after a failed commit this may be the new manifest."""
         return read_manifest(self.path).named() if (self.path / MANIFEST).exists() else set()
 
     def refuse_foreign(self) -> None:
-        """Raise `StoreError` where something else than a store is there."""
+        """Raise `StoreError` if the path is something other than a store."""
         if self.path.exists() and not self.path.is_dir():
             raise StoreError(f"{self.path} is a file; name a directory for the store")
         names = {path.name for path in listing(self.path)}
@@ -36,7 +36,7 @@ class StoreDirectory:
             raise StoreError(f"{self.path} is neither empty nor a store; choose another directory")
 
     def recover(self) -> None:
-        """Put a segment that was moved in place but not named back to where its build looks for it."""
+        """Move a segment that is in `segments/` but not in the manifest back to `staging/`, where its build looks."""
         named = self.named()
         for directory in listing(self.path / STAGING):
             journal = Journal.read(directory)
@@ -48,7 +48,7 @@ class StoreDirectory:
                     os.rename(self.path / name, directory / SEGMENT)
 
     def sweep(self) -> None:
-        """Remove what the manifest does not name: the remains of killed writers and of older versions."""
+        """Remove what the manifest does not name: leftovers of killed writers and replaced directories."""
         named = self.named()
         remove(self.path / _NEW_MANIFEST)
         for part in _PARTS:
@@ -57,7 +57,7 @@ class StoreDirectory:
                     remove_unless_held(path)
 
     def is_bare(self) -> bool:
-        """Remove parts that hold nothing; whether then nothing but the lock is left."""
+        """Remove empty subdirectories; return whether only the lock is left."""
         with suppress(OSError):
             for part in (*_PARTS, STAGING):
                 if (self.path / part).is_dir() and not listing(self.path / part):

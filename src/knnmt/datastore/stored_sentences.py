@@ -1,4 +1,4 @@
-"""The sentences of a store, numbered through all its segments: their texts, hashes and entries."""
+"""The sentences of a store, numbered across all segments: their texts, hashes and entries."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class StoredSentences:
-    """Looks sentences up by number, 0 … len − 1, and the sentences of entries by the entries' ids."""
+    """Finds sentences by number, 0 … len − 1, or by the ids of their entries."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -25,24 +25,24 @@ class StoredSentences:
         return int(self.starts[-1])
 
     def hashes(self, which: Literal["source", "target", "pair"]) -> npt.NDArray[np.uint64]:
-        """Of the normalised texts, one per sentence."""
+        """Hashes of the normalised texts, one per sentence."""
         columns = [segment.sentence_table[f"{which}_hash"].to_numpy() for segment in self.store.segments]
         return np.concatenate(columns)
 
     def of(self, ids: Numbers) -> Numbers:
-        """Each entry's sentence, for ids of any shape; −1 where the id is −1."""
+        """The number of each entry's sentence, for ids of any shape; −1 where the id is −1."""
         sentences = self.store.entries.sentence(ids)
         segment_numbers, rows = split_ids(sentences)
-        segments = np.searchsorted(self._segment_numbers, segment_numbers)  # counted from 0
+        segments = np.searchsorted(self._segment_numbers, segment_numbers)  # indices into store.segments
         return np.where(sentences < 0, -1, self.starts[segments] + rows)
 
     def ids(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
-        """Ids of the sentences' entries, sentence after sentence, and how many each has  # [entries], [sentences]"""
+        """Ids of all entries of the sentences, and the number of entries per sentence.  # [entries], [sentences]"""
         segments = self._segments_of(numbers)
         firsts, lengths = np.empty_like(numbers), np.empty_like(numbers)
         for index, segment in enumerate(self.store.segments):
             here = np.flatnonzero(segments == index)
-            rows = (numbers[here] - self.starts[index]).astype(segment.sentence.dtype)  # else all of it is copied
+            rows = (numbers[here] - self.starts[index]).astype(segment.sentence.dtype)  # else numpy copies the column
             first = np.searchsorted(segment.sentence, rows)
             lengths[here] = np.searchsorted(segment.sentence, rows, side="right") - first
             firsts[here] = first + first_id(segment.number)
@@ -57,5 +57,5 @@ class StoredSentences:
         return found
 
     def _segments_of(self, numbers: Numbers) -> Numbers:
-        """Which of the store's segments, counted from 0, each sentence is in."""
+        """The index of each sentence's segment in `store.segments`."""
         return np.searchsorted(self.starts, numbers, side="right") - 1

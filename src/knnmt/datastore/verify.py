@@ -1,4 +1,4 @@
-"""Whether every byte of a store is as it was written."""
+"""Check that every byte of a store is as it was written."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ from knnmt.datastore.view import FIX as REMAKE
 from knnmt.errors import StoreError
 from knnmt.progress import Meter, progress
 
-_BLOCK = 65_536  # rows whose content is looked at together
+_BLOCK = 65_536  # rows checked at a time
 
 
 def verify_files(path: str | Path) -> list[str]:
-    """A sentence for each problem, of a store that may be too damaged to open; reads every byte.
+    """One sentence per problem; reads every byte, and works on a store that is too damaged to open.
 
-    Compares every file that the manifest names with its checksum, and looks for content that cannot be.
+    Compares every file that the manifest names with its checksum, and looks for invalid content.
     """
     path = Path(path)
     manifest = read_manifest(path)
@@ -52,7 +52,7 @@ def _segment_problems(path: Path, record: SegmentRecord, manifest: Manifest) -> 
 
 
 def _derived(manifest: Manifest) -> list[tuple[DirectoryRecord, str]]:
-    """What was made for the segments, each with what to do if it is damaged."""
+    """Indexes, masks and combiners, each with what to do if it is damaged."""
     indexes = [(record, REBUILD if name == MAIN else REMAKE) for name, record in manifest.indexes.items()]
     masks = [(view.mask, REMAKE) for view in manifest.views.values()]
     return [*indexes, *masks, *((record, REFIT) for record in manifest.combiners.values())]

@@ -1,4 +1,4 @@
-"""A view: some of a store's rows, searched as if there were no others. On disk, one bit per row of its segments."""
+"""A view: some rows of a store, searched as if there were no others. On disk, one bit per row of its segments."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class View:
 
     Args:
         bits: by segment name, which rows count, eight per byte  # uint8 [⌈rows / 8⌉]
-        problem: why the view cannot be used, in a sentence; None if it can
+        problem: why the view cannot be used, in one sentence; None if it can
     """
 
     bits: Mapping[str, npt.NDArray[np.uint8]]
@@ -33,11 +33,11 @@ class View:
 
     @classmethod
     def read(cls, path: Path, record: DirectoryRecord, segments: Sequence[Segment]) -> Self:
-        """One that is missing or damaged is remembered as such: the store can be used without it.
+        """Read the masks. A missing or damaged view is not an error here: the store can be used without it.
 
         Args:
-            path: of the store
-            segments: of the store
+            path: directory of the store
+            segments: segments of the store
         """
         directory = path / record.directory
         rows = {f"{segment.name}.npy": len(segment) for segment in segments}
@@ -51,7 +51,7 @@ class View:
             return cls({}, str(error))
 
     def entries(self, segments: Sequence[Segment]) -> Entries:
-        """The live rows of the view's segments, which are among those given."""
+        """The live rows of the view's segments, which must be among `segments`."""
         own = [segment for segment in segments if segment.name in self.bits]
         mask = {each.name: np.unpackbits(self.bits[each.name], count=len(each)).view(np.bool_) for each in own}
         return Entries(own, mask)
@@ -71,7 +71,7 @@ def _read_bits(path: Path, rows: int | None) -> npt.NDArray[np.uint8]:
 
 
 def write_view(directory: Path, entries: Entries) -> None:
-    """A mask for each segment of the entries, in an existing directory; all rows where nothing is left out."""
+    """Write one mask per segment to an existing directory; all True for a segment without a mask."""
     for segment in entries.segments:
         rows = entries.mask.get(segment.name, np.ones(len(segment), np.bool_))
         np.save(directory / f"{segment.name}.npy", np.packbits(rows))

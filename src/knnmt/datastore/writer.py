@@ -1,4 +1,4 @@
-"""Adding to a store: everything new goes to new directories, and one replacement of the manifest names them."""
+"""Writing to a store: new data goes to new directories, and one replacement of the manifest adds them."""
 
 import os
 from collections.abc import Collection
@@ -34,14 +34,14 @@ from knnmt.datastore.store_directory import StoreDirectory
 from knnmt.datastore.view import write_view
 from knnmt.errors import StoreError
 
-TAIL_ENTRIES = 20_000  # a smaller last segment that no index or view has is rewritten together with what is added
+TAIL_ENTRIES = 20_000  # a smaller last segment, in no index or view, is merged with the new segment
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The segments a store will have once `staged` is committed, under their final names.
+    """The segments that a store will have after `staged` is committed, under their final names.
 
-    `new` is the one that is not there yet; None if there is nothing to add.
+    `new` is the segment to add; None if there is nothing to add.
     """
 
     segments: tuple[Segment, ...]
@@ -50,28 +50,28 @@ class Plan:
 
 
 class StoreWriter:
-    """The only one who writes to a store; a context manager that holds its lock.
+    """Writes to a store; a context manager that holds the store's lock, so that there is one writer at a time.
 
-    Leaving it without a commit leaves the store as it was, or none; finished blocks stay in `staging/`.
+    Without a commit the store stays as it was, or does not exist; finished blocks stay in `staging/`.
 
     Example:
         with StoreWriter("memory", model) as writer:
-            staged = writer.stage(key)                      # takes up the blocks of a killed build
+            staged = writer.stage(key)                      # continues after the blocks of a killed build
             for block in blocks[staged.blocks :]:
                 staged.append(*block, state={})
             plan = writer.plan(staged)
-            index = writer.new_directory("index")           # … build it over plan.segments
+            index = writer.new_directory("index")           # build it over plan.segments
             writer.commit(plan, index=index)
     """
 
     def __init__(self, path: str | Path, model: ModelRecord, wait: bool = False) -> None:
-        """`wait` for another writer to finish; otherwise a `StoreBusyError` says that there is one."""
+        """`wait` for another writer to finish; otherwise raise `StoreBusyError` if there is one."""
         self.path = Path(path)
         self._directory = StoreDirectory(self.path)
         self.model = model
         self.wait = wait
         self.store: Store | None = None
-        self._unnamed: list[Path] = []  # directories given out and not committed
+        self._unnamed: list[Path] = []  # directories created but not committed
 
     def __enter__(self) -> Self:
         with storage_errors(self.path):
@@ -97,7 +97,7 @@ class StoreWriter:
         self._leave()
 
     def _leave(self) -> None:
-        with suppress(OSError, StoreError):  # what cannot be tidied up now the next writer sweeps
+        with suppress(OSError, StoreError):  # the next writer removes what stays behind
             self._directory.recover()
             named = self._directory.named()
             for directory in self._unnamed:
@@ -109,13 +109,13 @@ class StoreWriter:
             self._lock.release()
 
     def stage(self, key: str) -> StagedSegment:
-        """The segment in the making under `key`, a hash of all it depends on; empty unless a build was killed."""
+        """The staged segment for `key`, a hash of everything it depends on; empty unless a build was killed."""
         committed = [segment.record for segment in self.store.segments] if self.store is not None else []
         with storage_errors(self.path):
             return StagedSegment(self.path / STAGING / key, self.model.dim, committed)
 
     def plan(self, staged: StagedSegment) -> Plan:
-        """Finish a staged segment, joined with a small last segment that no index or view has; nothing is committed."""
+        """Finish a staged segment, merged with a small last segment that is in no index or view; commits nothing."""
         present = self.store.segments if self.store is not None else ()
         if staged.committed or (present and staged.rows == 0):
             return Plan(present, None, staged)
@@ -127,7 +127,7 @@ class StoreWriter:
         return Plan((*kept, new), new, staged)
 
     def new_directory(self, kind: Literal["index", "combiners"], name: str | None = None) -> Path:
-        """A new empty directory to fill and give to a commit; `name` is the combiner's."""
+        """A new empty directory, to be filled and committed; `name` is the combiner's name."""
         if (name is None) != (kind == INDEX):
             raise ValueError("a combiner's directory has a name, an index's has none")
         if name is not None:
@@ -153,9 +153,9 @@ class StoreWriter:
         index: Path | None = None,
         combiner: tuple[str, Path] | None = None,
     ) -> Store:
-        """Name what is new in the manifest, all at once; the store as it is then.
+        """Add everything new to the manifest at once, and return the new store.
 
-        What is left of the plan's own build in `staging/` is removed afterwards; other unfinished builds stay.
+        The rest of the plan's build in `staging/` is removed afterwards; other unfinished builds stay.
         """
         if self.store is None and (plan is None or plan.new is None):
             raise ValueError("a store begins with a segment")
@@ -176,12 +176,12 @@ class StoreWriter:
         return store
 
     def commit_view(self, name: str, entries: Entries, index: Path | None = None) -> Store:
-        """Name some of the store's rows, to be searched as if there were no others; replaces a view of that name.
+        """Add a view: some rows of the store, searched as if there were no others. Replaces a view of that name.
 
         Args:
-            name: of the view; the store that is returned gives it with `view(name)`
-            entries: of segments of this store, with the mask of their live rows
-            index: over these entries, in a directory of `new_directory`; without one, the view is searched exactly
+            name: name of the view; open it with `view(name)` of the returned store
+            entries: entries of this store's segments, with the mask of the live rows
+            index: index over these entries, in a directory from `new_directory`; None: the view is searched exactly
         """
         check_view_name(name)
         records = {segment.name: segment.record for segment in self.opened.segments}
@@ -200,20 +200,20 @@ class StoreWriter:
             return self._commit(replace(manifest, views=manifest.views | {name: view}), new)
 
     def remove_view(self, name: str) -> Store:
-        """Take a view and its index out of the store; the next writer removes their files."""
+        """Remove a view and its index from the store; the next writer removes their files."""
         manifest = self.opened.manifest
         manifest.view(name)
         return self._replace_manifest(_without_view(manifest, name))
 
     def _records(self, *directories: Path | None) -> dict[Path, DirectoryRecord]:
-        """What the manifest will say of new directories; reads all their files for the checksums."""
+        """Records of new directories for the manifest; reads all their files for the checksums."""
         new = [directory for directory in directories if directory is not None]
         if not set(new) <= set(self._unnamed):
             raise ValueError("only a directory made by new_directory can be committed")
         return {directory: self._record(directory) for directory in new}
 
     def _commit(self, manifest: Manifest, new: Collection[Path]) -> Store:
-        """Replace the manifest by one that names new directories, once these are on the disk."""
+        """Make sure that new directories are on disk, then replace the manifest by one that names them."""
         for directory in new:
             sync_tree(directory)
         sync_directory(self.path)
@@ -223,24 +223,24 @@ class StoreWriter:
 
     @property
     def opened(self) -> Store:
-        """The store as it is; there is none before the first commit."""
+        """The store as it is. Raises ValueError before the first commit."""
         if self.store is None:
             raise ValueError("nothing was committed yet")
         return self.store
 
     def choose(self, default: str | None) -> Store:
-        """Name the combiner, or the base model, that is used when nobody names one; None: the best fitted."""
+        """Set the combiner, or the base model, that is used by default; None: the best fitted one."""
         return self._replace_manifest(replace(self.opened.manifest, default=default))
 
     def forget(self, combiner: str) -> Store:
-        """Take a combiner out of the store, and out of the choice; the next writer removes its files."""
+        """Remove a combiner from the store, and as its default; the next writer removes its files."""
         manifest = self.opened.manifest
         kept = {name: record for name, record in manifest.combiners.items() if name != combiner}
         default = None if manifest.default == combiner else manifest.default
         return self._replace_manifest(replace(manifest, combiners=kept, default=default))
 
     def drop_staged(self) -> int:
-        """Remove the finished blocks of all unfinished builds; how many builds that were."""
+        """Remove the finished blocks of all unfinished builds; return the number of builds."""
         with storage_errors(self.path):
             directories = listing(self.path / STAGING)
             for directory in directories:
@@ -260,7 +260,7 @@ class StoreWriter:
         return self.store
 
     def _manifest_with(self, plan: Plan | None) -> Manifest:
-        """The manifest of the store with the planned segments, and with the model where it is now."""
+        """The manifest of the store with the planned segments and the current path of the model."""
         manifest = self.store.manifest if self.store is not None else Manifest(self.model)
         manifest = replace(manifest, model=relocated(manifest.model, self.model))
         if plan is not None:

@@ -1,4 +1,4 @@
-"""How good translations are: BLEU, chrF, significance and COMET; and what λ follows."""
+"""Evaluation: BLEU, chrF, significance and COMET of translations, and λ by model confidence."""
 
 from knnmt.evaluation.comet import comet_scores, find_comet
 from knnmt.evaluation.curves import LambdaPoint, lambda_curve

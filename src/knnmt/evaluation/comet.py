@@ -1,4 +1,4 @@
-"""COMET by the official `comet-score` command, whose package cannot share an environment with this one."""
+"""COMET by the official `comet-score` command: its package cannot be installed in the same environment."""
 
 import json
 import re
@@ -23,10 +23,10 @@ def comet_scores(
     """The COMET score of each system: the mean over its sentences.
 
     Args:
-        sources: One for each sentence.
+        sources: One per sentence.
         hypotheses: Detokenised translations of each system, in the sources' order.
-        references: One for each sentence.
-        model: Name of a COMET model or path of a checkpoint (`.ckpt`); without it the command's default.
+        references: One per sentence.
+        model: Name of a COMET model or path of a checkpoint (`.ckpt`); None: the command's default.
     """
     check_parallel(hypotheses, references)
     if len(sources) != len(references):
@@ -43,7 +43,7 @@ def comet_scores(
 
 
 def find_comet(model: str | None = None) -> str:
-    """The path of the command, after checking that it is there, and the checkpoint too."""
+    """The path of the command. Raises `EvaluationError` if the command or the checkpoint does not exist."""
     command = shutil.which(COMMAND)
     if command is None:
         raise EvaluationError(
@@ -64,7 +64,7 @@ def _run(
     model: str | None,
 ) -> dict[str, float]:
     report = directory / "scores.json"
-    # numbered, because a system's name need not be a file's
+    # numbered, because a system's name may not be a valid file name
     files = {name: directory / f"system-{number}.txt" for number, name in enumerate(hypotheses)}
     arguments = [command, "-s", _write(directory / "sources.txt", sources)]
     arguments += ["-t", *(_write(files[name], hypotheses[name]) for name in hypotheses)]
@@ -88,15 +88,15 @@ def _run(
 
 
 def _write(path: Path, sentences: Sequence[str]) -> str:
-    lines = [re.sub(r"[\r\n]+", " ", sentence) for sentence in sentences]  # the command counts by line
+    lines = [re.sub(r"[\r\n]+", " ", sentence) for sentence in sentences]  # the command reads one sentence per line
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
     return str(path)
 
 
 def _read(report: Path, files: Mapping[str, str], sentences: int) -> dict[str, float]:
-    """The report is {file: [{"src", "mt", "ref", "COMET"}, …]}, files named as they were given or resolved.
+    """Mean scores from the report {file: [{"src", "mt", "ref", "COMET"}, …]}, where files have given or resolved paths.
 
-    It is read rather than the printed scores, which are rounded and may stand among other output.
+    The printed scores are not used: they are rounded and may be mixed with other output.
     """
     try:
         segments = {Path(file).name: rows for file, rows in json.loads(report.read_text(encoding="utf-8")).items()}

@@ -1,6 +1,6 @@
-"""How λ follows the model's confidence, as in the paper's analysis of λ.
+"""λ by the model's confidence, as in the paper's analysis of λ.
 
-The memory should count most where it knows the right token and the model does not.
+λ should be largest where the gold token is retrieved and the model is not confident.
 """
 
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ import torch
 from knnmt.combiner import Combiner
 from knnmt.training import Features
 
-INTERVALS = 5  # of p_NMT of the right token, from 0 to 1
+INTERVALS = 5  # of p_NMT of the gold token, from 0 to 1
 
 
 @dataclass(frozen=True)
 class LambdaPoint:
-    """Mean λ where p_NMT of the right token is in [low, high) and the token is among the neighbours or is not."""
+    """Mean λ where p_NMT of the gold token is in [low, high) and the token was retrieved, or was not."""
 
     low: float
     high: float
@@ -35,23 +35,23 @@ class LambdaPoint:
 
 @torch.inference_mode()
 def lambda_curve(features: Features, combiner: Combiner) -> list[LambdaPoint]:
-    """Points of both curves, those of retrieved tokens first, each from the least confident on."""
+    """Points of both curves: first retrieved tokens, then the others, each by ascending confidence."""
     counts = torch.zeros(2 * INTERVALS, dtype=torch.float64)
     sums = torch.zeros_like(counts)
     for rows, mixture in features.mixtures(combiner):
         seen = mixture.observation
         interval = (features.log_p[rows].exp() * INTERVALS).long().clamp_max(INTERVALS - 1).cpu()
         found = ((seen.values == features.tokens[rows][:, None]) & seen.exists).any(1).cpu()
-        place = interval + INTERVALS * ~found
-        counts += torch.bincount(place, minlength=2 * INTERVALS)
-        sums += torch.bincount(place, mixture.combination.lam.double().cpu(), minlength=2 * INTERVALS)
+        bins = interval + INTERVALS * ~found
+        counts += torch.bincount(bins, minlength=2 * INTERVALS)
+        sums += torch.bincount(bins, mixture.combination.lam.double().cpu(), minlength=2 * INTERVALS)
     return [
         LambdaPoint(
-            low=place % INTERVALS / INTERVALS,
-            high=(place % INTERVALS + 1) / INTERVALS,
-            retrieved=place < INTERVALS,
-            positions=int(counts[place]),
-            mean_lambda=float(sums[place] / counts[place]) if counts[place] else None,
+            low=index % INTERVALS / INTERVALS,
+            high=(index % INTERVALS + 1) / INTERVALS,
+            retrieved=index < INTERVALS,
+            positions=int(counts[index]),
+            mean_lambda=float(sums[index] / counts[index]) if counts[index] else None,
         )
-        for place in range(2 * INTERVALS)
+        for index in range(2 * INTERVALS)
     ]

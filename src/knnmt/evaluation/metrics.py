@@ -32,7 +32,7 @@ class SystemScore:
 
 @dataclass(frozen=True, slots=True)
 class PValues:
-    """How likely so large a difference from the baseline is by chance; two-sided."""
+    """The probability of a difference from the baseline at least this large by chance; two-sided."""
 
     bleu_p: float
     chrf_p: float
@@ -40,7 +40,7 @@ class PValues:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """`p_values` has every system but the baseline; `signatures` are sacrebleu's, under "bleu" and "chrf"."""
+    """Scores of all systems; `p_values` without the baseline, `signatures` of sacrebleu by metric ("bleu", "chrf")."""
 
     baseline: str
     systems: dict[str, SystemScore]
@@ -49,9 +49,9 @@ class Scores:
 
 
 def bleu_tokenizer(target_lang: str | None) -> str:
-    """The name of sacrebleu's tokenizer for a language: its own choice, or characters where that is not installed.
+    """The name of sacrebleu's tokenizer for a language: its default, or "char" if that is not installed.
 
-    Languages that are written without spaces are scored by characters: 13a would take a sentence for one word.
+    Languages written without spaces are scored by characters: 13a would treat a sentence as one word.
     """
     language = language_of(target_lang) if target_lang else ""
     if language in _MECAB:
@@ -63,14 +63,14 @@ def bleu_tokenizer(target_lang: str | None) -> str:
 
 
 def corpus_bleu(hypotheses: list[str], references: list[str], target_lang: str | None = None) -> float:
-    """BLEU alone, for choices among many systems that need no interval."""
+    """BLEU without a confidence interval, for a fast choice among many systems."""
     with _quiet():
         metric = BLEU(tokenize=bleu_tokenizer(target_lang))
         return float(metric.corpus_score(hypotheses, [references]).score)
 
 
 def sentence_chrf(hypothesis: str, reference: str) -> float:
-    """Of one sentence, for choosing examples; BLEU says little of so few words."""
+    """chrF of one sentence, for choosing examples; BLEU is unreliable on so few words."""
     return float(CHRF().sentence_score(hypothesis, [reference]).score)
 
 
@@ -83,14 +83,14 @@ def score_systems(
 ) -> Scores:
     """Score systems that translated the same sentences, and compare each with the baseline.
 
-    The resamples are the same for every system; the environment variable SACREBLEU_SEED draws others.
+    The resamples are the same for every system; the environment variable SACREBLEU_SEED changes them.
 
     Args:
         hypotheses: Detokenised translations of each system, in the references' order.
-        references: One for each sentence.
+        references: One per sentence.
         baseline: The name of one of the systems; it may be the only one.
-        resamples: Of the bootstrap.
-        target_lang: Decides how BLEU tokenises; its signature says how.
+        resamples: Number of bootstrap resamples.
+        target_lang: Determines the tokenizer of BLEU, which is in its signature.
     """
     check_parallel(hypotheses, references)
     if baseline not in hypotheses:
@@ -105,10 +105,10 @@ def score_systems(
         test = PairedTest(
             [(name, hypotheses[name]) for name in names],
             metrics,
-            references=None,  # the metrics hold them, with their n-grams counted once
+            references=None,  # the metrics have them, and count their n-grams once
             test_type="bs",
             n_samples=resamples,
-            n_jobs=1,  # in this process: forking one with torch's threads may hang
+            n_jobs=1,  # forking a process with torch's threads may hang
         )
         signatures, results = test()
         penalties = {name: metrics["bleu"].corpus_score(hypotheses[name], None).bp for name in names}
@@ -140,7 +140,7 @@ def _interval(result: Result) -> tuple[float, float]:
 
 
 def _p_value(result: Result, baseline: Result) -> float:
-    # sacrebleu gives the smallest p of all, not the largest, to a system that equals its baseline
+    # sacrebleu gives a system that equals its baseline the smallest possible p instead of 1
     if result.score == baseline.score:
         return 1.0
     assert result.p_value is not None
@@ -149,7 +149,7 @@ def _p_value(result: Result, baseline: Result) -> float:
 
 def _check_seed() -> None:
     seed = os.environ.get("SACREBLEU_SEED", "12345")
-    # sacrebleu draws at random when the seed is 0, yet writes seed:0 in its signature
+    # with seed 0, sacrebleu draws at random but writes seed:0 in its signature
     if seed.lower() != "none" and not (seed.isdecimal() and int(seed) > 0):
         raise EvaluationError(f"SACREBLEU_SEED is {seed!r}: set it to a whole number above 0 or to none, or unset it.")
 

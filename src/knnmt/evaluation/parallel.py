@@ -1,4 +1,4 @@
-"""What every metric asks of its input."""
+"""Input checks of all metrics."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from knnmt.errors import EvaluationError
 
 
 def check_parallel(hypotheses: Mapping[str, Sequence[str]], references: Sequence[str]) -> None:
-    """There is something to score, and every system has one translation for each reference."""
+    """Raise `EvaluationError` if there is nothing to score, or a system does not have one translation per reference."""
     if not hypotheses or not references:
         raise EvaluationError("There is nothing to evaluate: give at least one system and one sentence pair.")
     for name, translations in hypotheses.items():

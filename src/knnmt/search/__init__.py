@@ -1,4 +1,4 @@
-"""The nearest stored entries of a decoder state. Small stores are searched exactly, larger ones with an index."""
+"""Nearest-neighbour search in a store: exact for small stores, with an index for larger ones."""
 
 from knnmt.search.build import build_index, check_kind, kept_kind, needs_index
 from knnmt.search.config import IndexConfig

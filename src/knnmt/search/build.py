@@ -1,4 +1,4 @@
-"""Building an index, and whether one is needed."""
+"""Build an index, and decide whether one is needed."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -14,11 +14,11 @@ from knnmt.search.parameters import FLAT_ENTRIES
 
 
 def build_index(entries: Entries, directory: Path, kind: str = "auto") -> None:
-    """Write an index over the entries, and its config last, in a new directory.
+    """Write an index over the entries to a directory; its config is written last.
 
     Args:
-        entries: what it covers; rows that their mask leaves out are not in the index
-        directory: made if it is not there
+        entries: the entries to index; rows that their mask leaves out are not in the index
+        directory: created if it does not exist
         kind: one of `INDEX_KINDS`, or "auto": `ivf` from 50,000 entries on, else `flat`
     """
     check_kind(kind)
@@ -32,28 +32,28 @@ def build_index(entries: Entries, directory: Path, kind: str = "auto") -> None:
 
 
 def needs_index(segments: Sequence[Segment], covered: Collection[str], kind: str = "auto") -> bool:
-    """Whether to build an index now, where one covers the segments named in `covered`, or none does.
+    """Whether to build an index now, if the present index covers the segments in `covered` (empty: no index).
 
-    Who names a kind gets it. Otherwise up to 50,000 entries are searched exactly beside an index or without one.
+    Always for an explicit kind. For "auto", up to 50,000 entries outside the index are searched exactly.
     """
     check_kind(kind)
     return kind != "auto" or sum(len(segment) for segment in segments if segment.name not in covered) > FLAT_ENTRIES
 
 
 def kept_kind(config: ConfigFile | None, kind: str) -> str:
-    """The kind to build in place of an index: for "auto" the one that was asked for when that was built.
+    """The kind to build in place of an index: for "auto", the kind requested when that index was built.
 
-    So who once chose exact search, say, keeps it when the store grows.
+    A user who once chose exact search, for example, keeps it when the store grows.
     """
     if kind != "auto" or config is None:
         return kind
     try:
         return IndexConfig.of(config).requested
-    except StoreError:  # lost or damaged, and to be rebuilt
+    except StoreError:  # missing or damaged: it is rebuilt
         return kind
 
 
 def check_kind(kind: str) -> None:
-    """Raise `StoreError` for a kind of index that there is not."""
+    """Raise `StoreError` for an unknown kind of index."""
     if kind != "auto" and kind not in INDEX_KINDS:
         raise StoreError(f"there is no index of kind {kind!r}; choose one of auto, {', '.join(sorted(INDEX_KINDS))}")

@@ -1,4 +1,4 @@
-"""config.json of an index: what it is, what it covers and how well it finds."""
+"""config.json of an index: its kind, the segments it covers, and its recall."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,20 +12,20 @@ from knnmt.search.parameters import FLAT_RESCORE, RECALL_DEPTHS
 
 @dataclass(frozen=True, kw_only=True)
 class IndexConfig(IndexRecord):
-    """Kept beside the files of an index.
+    """The config of an index, stored in its directory.
 
     Args:
-        kind: which of `INDEX_KINDS` opens it.
-        requested: the kind that was asked for, "auto" where nobody chose; to be asked for again when it is rebuilt.
-        engine: the software or service that searches, for people.
-        index: what it makes of the keys, in the engine's own words.
-        segments: checksums by name of those covered; other segments of the store are searched exactly beside it.
-        entries: how many it finds, all live rows of those segments.
+        kind: the key in `INDEX_KINDS` of the class that opens it.
+        requested: the kind that the user requested, or "auto"; requested again when the index is rebuilt.
+        engine: the software or service that searches, for display.
+        index: the index type in the engine's notation, such as a faiss factory string; for display.
+        segments: checksums of the covered segments by name; other segments of the store are searched exactly.
+        entries: number of indexed entries: all live rows of those segments.
         dim: size of a key.
-        rescore: candidates for each neighbour wanted, whose distances are then computed exactly.
-        recall: @8, @16, @32 against exact search.
-        parameters: what the engine needs to search again as it was measured, and seeds.
-        files: size in bytes of each file of the engine.
+        rescore: candidates per neighbour, whose distances are then computed exactly.
+        recall: recall@8, @16 and @32 against exact search.
+        parameters: search parameters of the engine for this recall, and seeds.
+        files: size in bytes of each index file.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class IndexConfig(IndexRecord):
 
     @property
     def probes(self) -> int | None:
-        """Lists looked through for each query, for an index that has lists."""
+        """Lists searched per query; None for an index without lists."""
         return self.parameters.get("probes")
 
     def to_json(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class IndexConfig(IndexRecord):
 
     @classmethod
     def of(cls, config: ConfigFile) -> Self:
-        """Raises `StoreError` where the index is missing, or its config cannot be understood."""
+        """Parse a config file. Raises `StoreError` if it is missing or invalid."""
         if config.problem is not None:
             raise StoreError(config.problem)
         try:
@@ -69,7 +69,7 @@ class IndexConfig(IndexRecord):
             raise StoreError(config.damaged()) from error
 
     def file_problem(self, directory: Path, name: str) -> str | None:
-        """Whether a file is missing or cut short, which would end the process when its mapped pages are touched."""
+        """A sentence if a file is missing or truncated: reading a mapped, truncated file would kill the process."""
         path, size = directory / name, self.files[name]
         if not path.is_file():
             return f"{path} is missing; {FIX}"
@@ -78,12 +78,12 @@ class IndexConfig(IndexRecord):
         return None
 
     def problems(self, directory: Path) -> list[str]:
-        """All files that are missing or cut short."""
+        """One sentence per file that is missing or truncated."""
         return [problem for name in self.files if (problem := self.file_problem(directory, name))]
 
 
 def flat_config(entries: Entries) -> IndexConfig:
-    """Of exact search, which finds everything and needs no files."""
+    """The config of exact search, which has recall 1 and needs no files."""
     return IndexConfig(
         kind="flat",
         requested="auto",

@@ -1,6 +1,6 @@
 """Exact search and exact distances.
 
-`nearest` and `nearest_allowed` look at every key and rank by the distances of BLAS, whose last digits are noise.
+`nearest` and `nearest_allowed` compare with every key and rank by distances from BLAS, whose last digits are not exact.
 `closest` computes the distances of a few candidates exactly.
 """
 
@@ -14,13 +14,13 @@ from knnmt.datastore import Entries, Ids
 from knnmt.search.keys import Floats, float32, key_blocks, one_thread, prefer_blas
 from knnmt.search.parameters import GATHERED_NUMBERS, PARALLEL_PRODUCTS, TABLE_NUMBERS
 
-# candidate ids [n, m] (−1 where there is none) and the queries [n] they were found for, by number → mask [n, m],
-# True where an entry is to be left out
+# candidate ids [n, m] (−1 where there is none) and the rows [n] of their queries → mask [n, m],
+# True where an entry must be left out
 Exclude = Callable[[Ids, Ids], npt.NDArray[np.bool_]]
 
 
 class DamagedKeyError(Exception):
-    """A stored key that is not a vector of numbers."""
+    """A stored key that is not finite."""
 
 
 def nearest(blocks: Iterable[tuple[Ids, Floats]], queries: Floats, k: int) -> Ids:
@@ -35,10 +35,10 @@ def nearest(blocks: Iterable[tuple[Ids, Floats]], queries: Floats, k: int) -> Id
 
 
 def nearest_allowed(entries: Entries, queries: Floats, rows: Ids, k: int, exclude: Exclude | None) -> Ids:
-    """`nearest` over all entries without those that `exclude` names; −1 where fewer are left. Slow but sure.
+    """`nearest` over all entries except those that `exclude` leaves out; −1 where fewer are left. Slow but complete.
 
     Args:
-        rows: the queries' numbers for `exclude`  # [len(queries)]
+        rows: the rows of the queries, for `exclude`  # [len(queries)]
     """
     best = _Best(len(queries), k)
     for ids, keys in key_blocks(entries, max(1, TABLE_NUMBERS // max(len(queries), entries.dim))):
@@ -52,14 +52,13 @@ def nearest_allowed(entries: Entries, queries: Floats, rows: Ids, k: int, exclud
 
 
 def squared_distances(entries: Entries, queries: Floats, ids: Ids) -> Floats:
-    """Squared L2 of queries [rows, dim] to the stored keys of ids [rows, m]; float32 [rows, m].
+    """Squared L2 distances of queries [rows, dim] to the stored keys of ids [rows, m]; float32 [rows, m].
 
-    By the differences themselves: ‖q‖² − 2q·h + ‖h‖² loses the last digits where entries are near.
-    +inf where the id is −1.
+    +inf where the id is −1. Computed from the differences: ‖q‖² − 2q·h + ‖h‖² loses the last digits for near entries.
     """
     rows, width = ids.shape
     distances = np.empty((rows, width), dtype=np.float32)
-    present = np.where(ids < 0, entries.ids(np.zeros(1, dtype=np.int64)), ids)  # any entry stands in for none
+    present = np.where(ids < 0, entries.ids(np.zeros(1, dtype=np.int64)), ids)  # any valid id in place of −1
     step = max(1, GATHERED_NUMBERS // max(1, width * entries.dim))
     for start in range(0, rows, step):
         chunk = slice(start, start + step)
@@ -75,7 +74,7 @@ def closest(entries: Entries, queries: Floats, candidates: Ids, k: int) -> tuple
 
     Raises IndexError for an id that the store does not have, and `DamagedKeyError`.
     """
-    # In the order of the file: neighbours on disk are read together, and ties come out by id whoever found them.
+    # Sorted as on disk: adjacent rows are read together, and ties are ordered by id for every kind of index.
     candidates = np.sort(candidates, axis=1)
     distances = squared_distances(entries, queries, candidates)
     if not (np.isfinite(distances) | (candidates < 0)).all():

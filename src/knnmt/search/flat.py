@@ -1,4 +1,4 @@
-"""Exact search, for small stores and for what an index does not cover yet."""
+"""Exact search, for small stores and for entries that an index does not cover yet."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ from knnmt.search.parameters import BLOCK_NUMBERS, FLAT_RESCORE, FLAT_RESIDENT_B
 
 
 class Flat:
-    """Keeps the keys in memory as float32 up to a size, beyond which it reads them through at every search."""
+    """Holds the keys in memory as float32 up to a maximum size; more keys are read from disk in every search."""
 
     def __init__(self, entries: Entries) -> None:
         self.entries = entries

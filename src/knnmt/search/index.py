@@ -1,4 +1,4 @@
-"""What an index has to do, and the kinds of index that can be asked for."""
+"""The interface of an index, and the available kinds."""
 
 from pathlib import Path
 from typing import Protocol, Self
@@ -11,13 +11,13 @@ from knnmt.search.keys import Floats
 
 
 class Index(Protocol):
-    """Proposes entries that may be near; `Searcher` reads their keys and computes the distances.
+    """Proposes candidates; `Searcher` reads their keys and computes the distances.
 
-    A new kind of index is one file with such a class and one line in `INDEX_KINDS`.
+    A new kind of index needs one file with such a class and one line in `INDEX_KINDS`.
 
     Attributes:
-        in_memory: whether what is searched is held in memory
-        size: how many entries it searches
+        in_memory: whether the searched data is held in memory
+        size: number of entries in the index
     """
 
     in_memory: bool
@@ -25,21 +25,21 @@ class Index(Protocol):
 
     @classmethod
     def build(cls, entries: Entries, directory: Path) -> IndexConfig:
-        """Write what the index needs to a directory that exists; `build_index` writes the config."""
+        """Write the index files to an existing directory; `build_index` writes the config."""
 
     @classmethod
     def open(cls, directory: Path, config: IndexConfig, entries: Entries, in_memory: bool) -> Self:
-        """Open what `build` wrote for these entries. Raises `StoreError` where that is missing or damaged.
+        """Open what `build` wrote for these entries. Raises `StoreError` if it is missing or damaged.
 
         Args:
-            in_memory: hold in memory what makes searching quicker; else everything is mapped
+            in_memory: hold in memory what makes search faster; otherwise everything is memory-mapped
         """
 
     def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
-        """Ids [rows, m] among which the k nearest of queries [rows, dim] should be; −1 where there are no more.
+        """Candidate ids [rows, m] for the k nearest entries of queries [rows, dim]; −1 where there are no more.
 
-        Nearest first as far as the index knows. `widen` is 2, 4, 8, … where the candidates of the call before
-        were not enough: that many times more are wanted, and looked for farther away.
+        Nearest first, by the index's own estimate. `widen` is 2, 4, 8, … if the candidates of the previous call were
+        not enough: return that many times more, and search that much further.
         """
 
 

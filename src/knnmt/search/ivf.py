@@ -1,7 +1,7 @@
-"""Faiss inverted lists with one-bit codes (RaBitQ): the index for stores of more than some ten thousand entries.
+"""Faiss inverted lists with one-bit codes (RaBitQ), for stores of tens of thousands of entries and more.
 
-The codes only choose candidates. They are stored twice, about d/8 + 16 bytes per entry each: to be memory-mapped, and
-laid out for the processor's shuffles (FastScan), many entries at once, to be held in memory.
+The codes only choose candidates. They are stored in two layouts of about d/8 + 16 bytes per entry each: one to be
+memory-mapped, and one to be held in memory (FastScan), which compares many entries per processor instruction.
 """
 
 import warnings
@@ -34,7 +34,7 @@ MAPPED, HELD = "index.faiss", "fastscan.faiss"
 
 
 class IVF:
-    """An opened index. Searching changes nothing in it: threads may share one."""
+    """An opened index. Search does not change it: threads may share one."""
 
     def __init__(self, index: Any, probes: int, rescore: int) -> None:
         self.faiss_index = index
@@ -49,8 +49,8 @@ class IVF:
     def open(cls, directory: Path, config: IndexConfig, entries: Entries, in_memory: bool = False) -> Self:
         path = directory / _layout(directory, config, in_memory)
         try:
-            # Maps the centres, and the lists where their layout can be mapped. IO_FLAG_MMAP maps only the lists, and
-            # searching them then starts threads that read ahead.
+            # Maps the centres, and the lists if their layout can be mapped. IO_FLAG_MMAP maps only the lists, and
+            # search then starts threads that read ahead.
             index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
             raise StoreError(f"{path} is damaged; {FIX}") from error
@@ -99,7 +99,7 @@ class IVF:
 
 
 def _layout(directory: Path, config: IndexConfig, in_memory: bool) -> str:
-    """The file to open. The mapped layout finds the same, only slower, so it stands in for a lost one."""
+    """The name of the file to open. The mapped layout finds the same entries more slowly: it replaces a lost file."""
     if in_memory and HELD in config.files:
         problem = config.file_problem(directory, HELD)
         if problem is None:
@@ -118,7 +118,7 @@ def cluster(entries: Entries, lists: int) -> Floats:
     prefer_blas(entries.dim)
     centres: Floats | None = None
     with progress("Clustering", total=TRAIN_ITERATIONS, unit="keys") as meter:
-        for _ in range(TRAIN_ITERATIONS):  # one by one, for the progress to be seen
+        for _ in range(TRAIN_ITERATIONS):  # one at a time, to show progress
             means = faiss.Kmeans(
                 entries.dim, lists, niter=1, seed=SEED, min_points_per_centroid=1, max_points_per_centroid=len(keys)
             )
@@ -138,15 +138,15 @@ def _empty_index(centres: Floats, links: int) -> Any:
         quantizer.hnsw.efSearch = 32
     quantizer.add(centres)
     index = faiss.IndexIVFRaBitQ(quantizer, dim, lists, faiss.METRIC_L2)
-    index.train(centres)  # the centres are there; what is left of training asks for any keys and uses none
+    index.train(centres)  # already clustered; the rest of training takes keys but does not use them
     return index
 
 
 def _write(index: Any, path: Path) -> int:
-    """How many bytes it has."""
+    """Write an index; return its size in bytes."""
     try:
         faiss.write_index(index, str(path))
-    except RuntimeError as error:  # faiss knows no errno
+    except RuntimeError as error:  # faiss reports no errno
         raise StoreError(
             f"cannot write {path}; make room or choose another directory, and run the same command again"
         ) from error

@@ -1,4 +1,4 @@
-"""Stored keys as search computes with them: in float32, finite, and with as many threads as help."""
+"""Stored keys for search: converted to float32, checked to be finite; and how many threads faiss uses."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,11 +18,11 @@ Floats = npt.NDArray[np.float32]
 
 @contextmanager
 def one_thread(wanted: bool = True) -> Iterator[None]:
-    """Faiss in this thread uses one thread within the block, if `wanted`.
+    """Limit faiss to one thread within the block, if `wanted`.
 
-    Faiss and torch have a pool of threads each. Those of one keep a processor busy, waiting for more to do, for
-    a while after every call: between the steps of a decoder they slow the other down more than they help.
-    OpenMP keeps this setting for each calling thread, so that other threads do not see it.
+    Faiss and torch each have a thread pool. After every call the threads of one pool wait actively for a while, and
+    this slows the other pool down: between the steps of a decoder, more threads cost more than they save.
+    OpenMP keeps this setting per calling thread, so other threads are not affected.
     """
     before = faiss.omp_get_max_threads()
     if not wanted or before == 1:
@@ -36,12 +36,12 @@ def one_thread(wanted: bool = True) -> Iterator[None]:
 
 
 def prefer_blas(dim: int) -> None:
-    """Multiply matrices from four queries on; faiss 1.15 waits for 128,000 / dim of them and is far slower."""
+    """Make faiss use BLAS from 4 queries on; faiss 1.15 starts at 128,000 / dim queries, which is far slower."""
     faiss.cvar.distance_compute_blas_threshold = 4 * dim
 
 
 def float32(keys: npt.NDArray[np.float16]) -> Floats:
-    """fp16 [n, dim] → float32 [n, dim]: numpy converts one number at a time, faiss eight at once."""
+    """fp16 [n, dim] → float32 [n, dim]: numpy converts one number at a time, faiss eight."""
     with one_thread():
         decoded: Floats = _half(keys.shape[1]).decode(np.ascontiguousarray(keys).view(np.uint8))
     return decoded

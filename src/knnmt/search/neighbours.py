@@ -1,4 +1,4 @@
-"""What a search gives back."""
+"""The result of a search."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The nearest entries of each query, nearest first; equally near ones in the order of their ids.
+    """The nearest entries of each query, nearest first; ties are ordered by id.
 
     Where fewer than k exist: id −1, distance +inf, value 0, log confidence 0.
 
@@ -17,7 +17,7 @@ class Neighbours:
         ids: int64 [rows, k]
         distances: float32 [rows, k], exact squared L2 to the stored fp16 keys
         values: int32 [rows, k], target tokens
-        log_confidence: float32 [rows, k], log p of the value by the model alone
+        log_confidence: float32 [rows, k], log p_NMT of the value
     """
 
     ids: npt.NDArray[np.int64]
@@ -26,7 +26,7 @@ class Neighbours:
     log_confidence: npt.NDArray[np.float32]
 
     def spread(self, rows: npt.NDArray[np.int64], count: int) -> Self:
-        """These neighbours as those of the queries `rows` of `count`; the other queries have none."""
+        """Place these neighbours in the given `rows` of a result for `count` queries; the other queries have none."""
         k = self.ids.shape[1]
         spread = type(self)(
             np.full((count, k), -1, np.int64),

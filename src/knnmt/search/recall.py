@@ -1,6 +1,6 @@
-"""Recall: how much of what exact search finds an index finds, and how far the index is searched to reach the aim.
+"""Recall: the share of the exact neighbours that an index finds, and the search parameters that reach the aim.
 
-Measured when an index is built, on keys of the store itself.
+Measured when an index is built, with keys of the store as queries.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,15 +27,15 @@ ProbeLists = Callable[[Floats, int, int], Ids]
 
 
 class RecallTest:
-    """Stored keys as queries; entries of a query's own sentence are taken out of both lists.
+    """Compares an index with exact search on stored keys, without the entries of each query's own sentence.
 
-    An entry counts as found if it is no farther than the last of the exact list: in a corpus that repeats itself
-    several entries are equally far, and any of them will do.
+    An entry counts as a hit if it is no farther than the last exact neighbour: in a repetitive corpus several entries
+    have the same distance, and any of them is right.
 
     Args:
-        entries: what is searched, and where the queries are taken from
-        count: how many queries
-        seed: of their choice
+        entries: the entries to search; the queries are a sample of them
+        count: number of queries
+        seed: seed of the sample
     """
 
     def __init__(self, entries: Entries, count: int, seed: int) -> None:
@@ -57,7 +57,7 @@ class RecallTest:
     def rank(self, candidates: Ids) -> Floats:
         """Exact distances [queries, m] of the candidates [queries, m] of an index, in the order of the index.
 
-        Entries of the query's own sentence are left out, the rest moves up, +inf fills the end.
+        Entries of the query's own sentence are removed, and the end is padded with +inf.
         """
         left_out = (candidates < 0) | (self.entries.sentence(candidates) == self.own[:, None])
         order = np.argsort(left_out, axis=1, kind="stable")
@@ -65,7 +65,7 @@ class RecallTest:
         return squared_distances(self.entries, self.queries, kept)
 
     def recall(self, ranked: Floats, depth: int, rescore: int) -> float:
-        """Recall@depth, if the first rescore · depth of what `rank` gave are looked at."""
+        """Recall@depth, if the first rescore · depth columns of `rank` are used."""
         exact = self.exact[:, :depth]
         exists = np.isfinite(exact)
         farthest = np.max(exact, axis=1, initial=0.0, where=exists)  # [queries]
@@ -75,7 +75,7 @@ class RecallTest:
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """Lists to look through, candidates for each neighbour wanted, and the recall@depth they give."""
+    """Probed lists, candidates per neighbour, and the recall@depth they give."""
 
     probes: int
     rescore: int
@@ -83,7 +83,7 @@ class OperatingPoint:
 
 
 def choose(probe: ProbeLists, lists: int, test: RecallTest) -> OperatingPoint:
-    """Probes and rescore that reach the aim at the least cost; where nothing does, as much as there is."""
+    """The cheapest probes and rescore that reach the aim; the largest if none does."""
     list_size = len(test.entries) / lists
     width = max(RESCORES) * max(RECALL_DEPTHS) + test.longest
     least, chosen = np.inf, None
@@ -103,5 +103,5 @@ def choose(probe: ProbeLists, lists: int, test: RecallTest) -> OperatingPoint:
 
 
 def recall_at_depths(test: RecallTest, ranked: Floats, rescore: int) -> dict[str, float]:
-    """Recall at every depth that is reported."""
+    """Recall at every reported depth."""
     return {str(depth): round(test.recall(ranked, depth, rescore), 4) for depth in RECALL_DEPTHS}

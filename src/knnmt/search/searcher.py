@@ -1,4 +1,4 @@
-"""Search in a store: candidates of the index and of the entries it does not cover, by exact distance."""
+"""Search in a store: candidates from the index, and from the entries it does not cover, ranked by exact distance."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from knnmt.search.keys import Floats
 from knnmt.search.neighbours import Neighbours
 from knnmt.search.parameters import fits_in_memory
 
-WIDER = (1, 2, 4, 8, 16, 32, 64)  # times as far as usual; what is then still missing is looked for exactly
+WIDER = (1, 2, 4, 8, 16, 32, 64)  # factors by which a search is repeated wider; after the last one it is exact
 
 
 class Searcher:
@@ -28,10 +28,10 @@ class Searcher:
     """
 
     def __init__(self, store: Store, in_memory: bool | None = None) -> None:
-        """Opens the index, if there is one. Raises `StoreError` where it is missing, damaged or of other segments.
+        """Opens the index, if there is one. Raises `StoreError` if it is missing, damaged or of other segments.
 
         Args:
-            in_memory: hold the index in memory, which is quicker, or map its file; None: hold it where it fits
+            in_memory: hold the index in memory, which is faster, or map its file; None: hold it if it fits
         """
         if not store.entry_count:
             raise StoreError(f"{store.path} holds no entries; add some with `knnmt build`")
@@ -62,9 +62,9 @@ class Searcher:
 
         Args:
             queries: float32 [rows, dim]
-            k: how many
-            exclude: takes candidate ids [n, m] (−1 where there is none) and the rows [n] of `queries` they are for,
-                and gives a mask [n, m] that is True where an entry is to be left out; called until k others are found
+            k: number of neighbours
+            exclude: takes candidate ids [n, m] (−1 where there is none) and their rows [n] of `queries`, and returns a
+                mask [n, m] that is True where an entry must be left out; called until k others are found
         """
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.entries.dim:
@@ -80,7 +80,7 @@ class Searcher:
     def _search(self, queries: Floats, k: int, exclude: Exclude | None) -> tuple[Ids, Floats]:
         ids = np.full((len(queries), k), -1, dtype=np.int64)
         distances = np.full((len(queries), k), np.inf, dtype=np.float32)
-        pending = np.arange(len(queries))  # rows that lack neighbours
+        pending = np.arange(len(queries))  # rows that need more neighbours
         for widen in WIDER[0 if exclude is None else 1 :]:
             if not len(pending):
                 return ids, distances
@@ -96,7 +96,7 @@ class Searcher:
     def _candidates(
         self, index: Index, queries: Floats, rows: Ids, k: int, widen: int, exclude: Exclude | None
     ) -> tuple[Ids, npt.NDArray[np.bool_]]:
-        """What an index proposes without what is left out, and for which rows that is k, or all it has."""
+        """The candidates that are not excluded, and for which rows they are at least k, or all that the index has."""
         proposed = index.candidates(queries, k, widen)
         all_there = np.count_nonzero(proposed >= 0, axis=1) >= index.size
         if exclude is not None:
@@ -134,7 +134,7 @@ def _open(file: ConfigFile, config: IndexConfig, entries: Entries, in_memory: bo
 
 
 def describe_index(store: Store) -> dict[str, Any]:
-    """What searches a store, as `knnmt info` shows it; opens no index."""
+    """The search of a store, for `knnmt info`; does not open the index."""
     file = store.index_config
     config = flat_config(store.entries) if file is None else IndexConfig.of(file)
     return {

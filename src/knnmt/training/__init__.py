@@ -1,4 +1,4 @@
-"""What combiners are fitted from, and how their networks are trained."""
+"""The features that combiners are fitted on, and the training of their networks."""
 
 from knnmt.training.collect import collect_features, collect_stored
 from knnmt.training.features import Features

@@ -1,4 +1,4 @@
-"""One search and one output projection for every position, of dev pairs or of the store's own sentences."""
+"""Collect features: one search and one output projection per position, for dev pairs or stored sentences."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -17,9 +17,9 @@ from knnmt.progress import progress
 from knnmt.search import Exclude, Searcher
 from knnmt.training.features import Features
 
-_STORED_ROWS = 4096  # of stored keys searched at once
+_STORED_ROWS = 4096  # stored keys searched at once
 
-Leave = Callable[[Ids], Exclude]  # what is left out in the search for sentences of these numbers, one per row
+Leave = Callable[[Ids], Exclude]  # sentence numbers, one per row → the `exclude` of their search
 
 
 def collect_features(
@@ -31,11 +31,11 @@ def collect_features(
     keep_queries: bool = False,
     leave: Leave | None = None,
 ) -> Features:
-    """Pass pairs through the model and search, once.
+    """Run pairs through the model and the search once.
 
     Args:
-        keep_queries: keep what was searched for too
-        leave: makes the searches' `exclude`, from the indices of pairs in `pairs`
+        keep_queries: also keep the queries
+        leave: returns the `exclude` of a search, given each row's index in `pairs`
     """
     codec = engine.model.codec
     sources = codec.encode_sources([pair.source for pair in pairs])
@@ -46,9 +46,9 @@ def collect_features(
         raise CorpusError(f"Every sentence of the corpus is longer than the model's {limit} tokens; give shorter ones.")
     batches = engine.batches([sources[i] for i in kept], [targets[i] for i in kept])
     indices = np.array(kept)
-    of_kept = None if leave is None else lambda sentences: leave(indices[sentences])
+    leave_kept = None if leave is None else lambda sentences: leave(indices[sentences])
     observer = Observer(searcher, needs)
-    return _collect(engine, observer, batches, len(kept), keep_queries, of_kept, len(pairs) - len(kept))
+    return _collect(engine, observer, batches, len(kept), keep_queries, leave_kept, len(pairs) - len(kept))
 
 
 def collect_stored(
@@ -60,10 +60,10 @@ def collect_stored(
     seed: int = 1,
     keep_queries: bool = False,
 ) -> Features:
-    """Features of sentences drawn from the store itself, as if they, and sentences with the same text, were not in it.
+    """Features of sentences sampled from the store, as if they, and sentences with the same text, were not in it.
 
-    In a row's search every stored sentence is left out that has the same normalised source or target. The queries
-    are the stored keys; what the model thinks there is one output projection, if keys are what enters it.
+    Each search leaves out all stored sentences with the same normalised source or target. The queries are the stored
+    keys. If keys are the input of the output projection, p_NMT is one projection of them; otherwise the model is run.
     """
     stored = StoredSentences(searcher.store)
     drawn = np.random.default_rng(seed).permutation(len(stored))[:sentences]
@@ -92,7 +92,7 @@ def _leave_same_texts(stored: StoredSentences) -> Leave:
 
 
 def _stored_states(model: TranslationModel, store: Store, stored: StoredSentences, drawn: Ids) -> Iterator[States]:
-    """The stored keys of the drawn sentences as the model's states, whole sentences at a time."""
+    """The stored keys of the drawn sentences as model states, in batches of whole sentences."""
     ids, lengths = stored.ids(drawn)
     ends = np.cumsum(lengths)
     batch = (ends - 1) // _STORED_ROWS
@@ -114,7 +114,7 @@ def _collect(
     leave: Leave | None,
     skipped: int = 0,
 ) -> Features:
-    """Nothing of size positions × vocabulary is kept, or made but in chunks."""
+    """Search and observe every position. Tensors of the vocabulary's size exist only for one chunk at a time."""
     observations: list[Observation] = []
     columns: list[tuple[Tensor, ...]] = []  # tokens, log_p, log_p_sum
     asked: list[Tensor] = []

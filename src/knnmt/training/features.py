@@ -1,4 +1,4 @@
-"""What combiners are fitted and judged by, kept in memory: the model and the search are not run again."""
+"""Features in memory: combiners are fitted and evaluated on them without running the model or the search again."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,12 +11,12 @@ from torch import Tensor
 from knnmt.combiner import Combiner, Observation
 from knnmt.memory import Mixture
 
-_ROWS = 65_536  # rows a combiner judges at once
+_ROWS = 65_536  # rows combined at once
 
 
 @dataclass(frozen=True)
 class Features:
-    """Every target position of a set of pairs, sentence after sentence: what was found, and what the gold token is.
+    """Every target position of a set of pairs, sentence after sentence: the neighbours found, and the gold token.
 
     Attributes:
         observation: what a combiner sees  # [positions, …]
@@ -24,10 +24,10 @@ class Features:
         log_p: their log p_NMT  # [positions]
         log_p_sum: Σ log p_NMT over the vocabulary, for label smoothing  # [positions]
         lengths: how many positions each sentence has  # [sentences]
-        vocabulary: its size
-        dim: of the keys
-        skipped: pairs left out because they are longer than the model takes
-        queries: the keys searched for; only where perturbation reads keys back  # [positions, dim]
+        vocabulary: size of the vocabulary
+        dim: size of a key
+        skipped: number of pairs left out because they are too long for the model
+        queries: the queries of the search; only for perturbation that reads keys back  # [positions, dim]
     """
 
     observation: Observation
@@ -45,12 +45,12 @@ class Features:
 
     @property
     def k(self) -> int:
-        """How many neighbours each position has at most."""
+        """Maximum number of neighbours per position."""
         return self.observation.distances.shape[1]
 
     @property
     def base_nll(self) -> float:
-        """Of the model alone: nats per target token, end of sentence included."""
+        """NLL of the model alone: nats per target token, end of sentence included."""
         return float(-self.log_p.double().mean())
 
     def gold_in_k(self, k: int) -> float:
@@ -60,12 +60,12 @@ class Features:
 
     @property
     def median_nearest(self) -> float:
-        """The median squared distance to the nearest neighbour, where there is one."""
+        """The median squared distance to the nearest neighbour, over positions that have one."""
         nearest = self.observation.distances[:, 0]
         return float(nearest[torch.isfinite(nearest)].median())
 
     def skipping(self, above: float) -> "Features":
-        """As if nothing had been found where the model gives its likeliest token more than this."""
+        """A copy without neighbours at positions where the model's highest probability is above `above`."""
         seen = self.observation
         sure = seen.log_p_top[:, :1].exp() > above
         past = None if seen.matching_past is None else seen.matching_past.masked_fill(sure, 0)
@@ -74,7 +74,7 @@ class Features:
 
     @torch.inference_mode()
     def judge(self, combiner: Combiner) -> tuple[float, float]:
-        """NLL of the mixture and mean λ."""
+        """NLL of the mixture, in nats per token, and mean λ."""
         nll = lam = 0.0
         for rows, mixture in self.mixtures(combiner):
             nll -= float(mixture.log_p(self.tokens[rows], self.log_p[rows]).double().sum())
@@ -87,7 +87,7 @@ class Features:
         return torch.cat([mixture.combination.lam for _, mixture in self.mixtures(combiner)])
 
     def mixtures(self, combiner: Combiner) -> Iterator[tuple[slice, Mixture]]:
-        """What a combiner makes of the features, some rows at a time."""
+        """The mixtures that a combiner gives for the features, in blocks of rows."""
         for start in range(0, len(self), _ROWS):
             rows = slice(start, start + _ROWS)
             seen = self.observation.take(rows, combiner.needs)

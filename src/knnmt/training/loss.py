@@ -1,4 +1,4 @@
-"""The training loss: label-smoothed NLL of the mixture, without a row of the vocabulary's size."""
+"""The training loss: label-smoothed NLL of the mixture, without tensors of the vocabulary's size."""
 
 from torch import Tensor
 
@@ -14,7 +14,7 @@ def smoothed_nll(
     vocabulary: int,
     smoothing: float,
 ) -> Tensor:
-    """(1 − ε) · −log p(gold) + ε / V · Σ_v −log p(v), p being the mixture.  # [rows]
+    """(1 − ε) · −log p(gold) + ε / V · Σ_v −log p(v), where p is the mixture.  # [rows]
 
     The neighbours change only n tokens of the distribution; for all others log p = log(1 − λ) + log p_NMT.
 

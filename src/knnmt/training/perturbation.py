@@ -1,6 +1,6 @@
-"""Robust training: noise on the keys that were found, and a made-up pair where the right token was not found.
+"""Robust training: noise on the retrieved keys, and a pseudo pair where the gold token was not retrieved.
 
-It changes what the networks see in an update, never what is stored, and no gradient flows through it.
+It changes the input of the networks in an update, never the store, and no gradient flows through it.
 """
 
 import math
@@ -22,19 +22,19 @@ class Perturbation(Options):
     """Which positions are perturbed, and how.
 
     Attributes:
-        alpha: α0, the share of positions perturbed at first; 0: no perturbation at all
+        alpha: α0, the share of positions perturbed in the first update; 0: no perturbation
         beta: α = α0 · exp(−updates / β)
-        sigma: of the noise on keys, in their own units
-        exact_perturbation: read the keys back and project them, instead of the closed form of the distances
-        decline: whether α declines; else it stays α0
-        vector_perturbation: whether keys get noise
-        pseudo_pairs: whether a pair with the right token is put in where it was not found
+        sigma: standard deviation of the noise on keys, in the units of the keys
+        exact_perturbation: read the keys from the store and project them, instead of the closed form
+        decline: whether α declines; otherwise it stays α0
+        vector_perturbation: whether noise is added to keys
+        pseudo_pairs: whether a pair with the gold token is added where it was not retrieved
     """
 
-    alpha: float = option(1.0, "Share of positions perturbed at first.", group=_GROUP, minimum=0, maximum=1)
-    beta: float = option(1000.0, "α declines as exp(−updates / β); the paper has 10 for Koran.", group=_GROUP, above=0)
-    sigma: float = option(0.01, "Of the noise on keys.", group=_GROUP, minimum=0)
-    exact_perturbation: bool = option(False, "Read keys back and project them; slow, to compare.", group=_GROUP)
+    alpha: float = option(1.0, "Share of positions perturbed in the first update.", group=_GROUP, minimum=0, maximum=1)
+    beta: float = option(1000.0, "α declines as exp(−updates / β); the paper uses 10 for Koran.", group=_GROUP, above=0)
+    sigma: float = option(0.01, "Standard deviation of the noise on keys.", group=_GROUP, minimum=0)
+    exact_perturbation: bool = option(False, "Read and project the noisy keys; slow, for comparison.", group=_GROUP)
     decline: bool = True
     vector_perturbation: bool = True
     pseudo_pairs: bool = True
@@ -48,7 +48,7 @@ class Perturbation(Options):
         return self.alpha > 0 and (self.vector_perturbation or self.pseudo_pairs)
 
     def to_json(self) -> dict[str, Any]:
-        """The perturbation alone, whatever else a subclass declares."""
+        """The fields of `Perturbation` only, without those of a subclass."""
         return {each.name: getattr(self, each.name) for each in fields(Perturbation)}
 
 
@@ -57,7 +57,7 @@ class Batch:
     """The positions of an update.
 
     Attributes:
-        rows: which positions of the features they are  # [rows]
+        rows: their positions in the features  # [rows]
         tokens: gold tokens  # [rows]
         log_p: their log p_NMT  # [rows]
         log_p_sum: Σ log p_NMT over the vocabulary  # [rows]
@@ -74,10 +74,10 @@ class Batch:
 
 
 class Noise(Protocol):
-    """Where perturbed distances come from."""
+    """Computes perturbed distances."""
 
     def on_keys(self, batch: Batch, at: Tensor) -> tuple[Tensor, Tensor]:
-        """Distances and log p(v_k | h_k) of the neighbours of rows `at`, noise on their keys.  # both [at, K]"""
+        """Distances and log p(v_k | h_k) of the neighbours of rows `at`, with noise on their keys.  # both [at, K]"""
 
     def on_queries(self, batch: Batch, at: Tensor) -> tuple[Tensor, Tensor]:
         """Distance and log p(gold | key) of pseudo pairs (ĥ + ε, gold) for rows `at`.  # both [at]"""
@@ -86,8 +86,8 @@ class Noise(Protocol):
 class ClosedForm:
     """The exact distribution of perturbed distances, without reading a key.
 
-    With ε ~ N(0, σ²I) on the key, d = ‖q − h‖² becomes (√d − ε₁)² + σ²·χ²(D − 1), ε₁ being the noise along q − h.
-    What is stored as log p(v | key) is kept.
+    With ε ~ N(0, σ²I) on the key, d = ‖q − h‖² becomes (√d − ε₁)² + σ²·χ²(D − 1), where ε₁ is the noise along
+    q − h. The stored log p(v | key) does not change.
     """
 
     def __init__(self, sigma: float, dim: int, rng: np.random.Generator) -> None:
@@ -109,17 +109,17 @@ class ClosedForm:
 
 @dataclass(frozen=True)
 class Perturber:
-    """A perturbation, and where its noise comes from."""
+    """A perturbation and its noise."""
 
     how: Perturbation
     noise: Noise
 
 
 def perturb(batch: Batch, alpha: float, perturber: Perturber, rng: np.random.Generator) -> Observation:
-    """What was found, perturbed: two independent draws of probability α for each position.
+    """Perturb the neighbours of a batch, with two independent draws of probability α per position.
 
-    First draw: noise on all K keys. Second draw, where the gold token is not among the values: a pseudo pair comes
-    in for the farthest. Then the pairs are sorted again.
+    First draw: noise on all K keys. Second draw, where the gold token is not among the values: a pseudo pair replaces
+    the farthest neighbour. Then the neighbours are sorted again.
     """
     how, noise = perturber.how, perturber.noise
     seen, rows = batch.seen, len(batch)
@@ -133,10 +133,10 @@ def perturb(batch: Batch, alpha: float, perturber: Perturber, rng: np.random.Gen
     if len(at := noisy.nonzero().squeeze(1)):
         new.distances[at], new.log_confidence[at] = noise.on_keys(batch, at)
     if len(at := missed.nonzero().squeeze(1)):
-        farthest = new.distances[at].argmax(1)  # of missing neighbours, which are infinitely far, the first
+        farthest = new.distances[at].argmax(1)  # a missing neighbour, at distance +inf, if there is one
         new.distances[at, farthest], new.log_confidence[at, farthest] = noise.on_queries(batch, at)
         new.values[at, farthest], new.log_p_values[at, farthest] = batch.tokens[at], batch.log_p[at]
         new.ids[at, farthest] = -1
         if new.matching_past is not None:
-            new.matching_past[at, farthest] = 0  # nothing stands before a made-up pair
+            new.matching_past[at, farthest] = 0  # a pseudo pair has no previous tokens
     return new.reordered(new.distances.argsort(dim=1, stable=True))

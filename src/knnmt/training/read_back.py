@@ -1,4 +1,4 @@
-"""`--exact-perturbation`: noise on the keys themselves, and what the model thinks of the noisy keys."""
+"""`--exact-perturbation`: noise on the keys themselves, and the model's probabilities for the noisy keys."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from knnmt.training.perturbation import Batch
 
 
 def check_projectable(key_layer: str) -> None:
-    """Only what enters the output projection can be projected."""
+    """Raise `MethodError` unless keys are the input of the output projection."""
     if key_layer != "output":
         raise MethodError(
             f"The store's keys are of the layer {key_layer}, which cannot be projected on the vocabulary; "
@@ -21,9 +21,9 @@ def check_projectable(key_layer: str) -> None:
 
 
 class ReadBack:
-    """Reads the found keys from the store, adds noise, and projects them on the vocabulary, in chunks.
+    """Reads the retrieved keys from the store, adds noise, and projects them on the vocabulary, in chunks.
 
-    What the released code did. It costs K output projections per position, so it is there to check the closed form by.
+    The method of the paper's released code. It costs K output projections per position; use it to check `ClosedForm`.
     """
 
     def __init__(
@@ -61,4 +61,9 @@ class ReadBack:
         weight = self.engine.model.tap.projection.weight
         device, dtype, rows = weight.device, weight.dtype, self.engine.chunk_rows
         chunks = zip(torch.split(keys, rows), torch.split(tokens, rows), strict=True)
-        return torch.cat([self.engine.token_log_p(part.to(device, dtype), of.to(device)).cpu() for part, of in chunks])
+        return torch.cat(
+            [
+                self.engine.token_log_p(part_keys.to(device, dtype), part_tokens.to(device)).cpu()
+                for part_keys, part_tokens in chunks
+            ]
+        )

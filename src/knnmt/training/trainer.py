@@ -25,7 +25,7 @@ _REPORT_EVERY = 20  # updates
 
 @dataclass(frozen=True)
 class Validation:
-    """The dev loss after so many updates: nats per token, and mean λ."""
+    """A validation after `update` updates: dev loss in nats per token, mean λ, and α of the next update."""
 
     update: int
     nll: float
@@ -38,9 +38,9 @@ class Training:
     """How training went.
 
     Attributes:
-        history: every validation
-        updates: how many were made
-        interrupted: by Ctrl-C; the best weights so far are kept
+        history: all validations
+        updates: number of updates
+        interrupted: whether Ctrl-C ended it; the best weights so far are kept
     """
 
     history: list[Validation] = field(default_factory=list)
@@ -53,10 +53,10 @@ class Training:
 
 
 def train(combiner: Trained, features: Features, recipe: Recipe, perturber: Perturber | None = None) -> Training:
-    """Train a combiner's network; it ends with the weights of the best dev loss.
+    """Train a combiner's network, and load the weights of the best dev loss at the end.
 
     Args:
-        perturber: what changes the neighbours in an update; None: nothing does
+        perturber: perturbs the neighbours in each update; None: no perturbation
     """
     loop = _Loop(combiner, features, recipe, perturber)
     with progress(f"Training {combiner.method}", total=recipe.updates, unit="updates") as meter, _one_thread():
@@ -73,7 +73,7 @@ class _Loop:
         self.combiner, self.features, self.recipe, self.perturber = combiner, features, recipe, perturber
         self.training = Training()
         self.best_weights: dict[str, torch.Tensor] = {}
-        # two streams: whether and how positions are perturbed does not change which sentences come together
+        # two random streams, so that perturbation does not change which sentences form a batch
         batches, self.draws = (np.random.default_rng(seed) for seed in np.random.SeedSequence(recipe.seed).spawn(2))
         self.batches = _batches(features.lengths, recipe.batch_sentences, batches)
         self.optimizer = torch.optim.Adam(
@@ -94,7 +94,7 @@ class _Loop:
                 self._validate()
 
     def _alpha(self) -> float:
-        """The share of positions that are perturbed now."""
+        """The share of positions perturbed in the next update."""
         return self.perturber.how.ratio(self.training.updates) if self.perturber else 0.0
 
     def _update(self, alpha: float) -> tuple[float, float]:
@@ -132,7 +132,7 @@ class _Loop:
     def _validate(self) -> None:
         nll, lam = self.features.judge(self.combiner)
         if not math.isfinite(nll):
-            raise MethodError("Training has left the numbers behind; lower --learning-rate or --scale.")
+            raise MethodError("The loss is not finite; lower --learning-rate or --scale.")
         training = self.training
         if not training.history or nll < training.best.nll:
             self.best_weights = deepcopy(self.combiner.network.state_dict())
@@ -144,23 +144,23 @@ class _Loop:
 
     def keep_best(self) -> None:
         if not self.training.history or self.training.history[-1].update < self.training.updates:
-            self._validate()  # what came after the last validation may be better
+            self._validate()  # the updates since the last validation may have improved it
         self.combiner.network.load_state_dict(self.best_weights)
 
 
 def _batches(lengths: NDArray[np.int64], sentences: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Positions of so many sentences at a time, in a new order each time all have been seen, for ever."""
+    """Endless batches of the positions of `sentences` sentences each, in a new random order in each epoch."""
     starts = np.cumsum(lengths) - lengths
     while True:
         order = rng.permutation(len(lengths))
-        for place in range(0, len(order), sentences):
-            chosen = order[place : place + sentences]
+        for start in range(0, len(order), sentences):
+            chosen = order[start : start + sentences]
             yield ranges(starts[chosen], lengths[chosen])
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """An update's tensors are small: a second thread only waits."""
+    """Use one thread: the tensors of an update are too small for more."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
