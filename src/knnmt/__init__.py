@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from knnmt.options import option
     from knnmt.workflow import build, collect, evaluate, fit, forget, info, use, verify
 
-logging.getLogger("knnmt").addHandler(logging.NullHandler())  # the library is silent unless its user wants the log
+logging.getLogger("knnmt").addHandler(logging.NullHandler())  # silent unless the user configures logging
 
 __version__ = version("knnmt")
 
@@ -40,7 +40,7 @@ __all__ = [
     "verify",
 ]
 
-_HOMES = {
+_MODULES = {
     "Method": "knnmt.methods",
     "Store": "knnmt.datastore",
     "Settings": "knnmt.decoding",
@@ -63,8 +63,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import torch and transformers, which take seconds, only when something needs them."""
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'knnmt' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

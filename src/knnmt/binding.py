@@ -1,4 +1,4 @@
-"""A store is bound to the model it was made with."""
+"""Bind a store to the model it was built with."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -10,7 +10,7 @@ from knnmt.model import Engine, TorchEngine, TranslationModel
 
 
 def record_of(engine: Engine) -> ModelRecord:
-    """What a store's manifest says of a model and of the engine that runs it."""
+    """What the manifest of a store records about a model and its engine."""
     model, codec = engine.model, engine.model.codec
     return ModelRecord(
         id=model.name,
@@ -29,12 +29,12 @@ def record_of(engine: Engine) -> ModelRecord:
 
 
 def check_binding(model: TranslationModel, store: Store) -> None:
-    """Refuse a store made with another model, tokenizer or setting; an fp16 copy of the model may use it too."""
+    """Refuse a store built with another model, tokenizer or setting; an fp16 copy of the model is accepted."""
     check_same_model(store.path, store.model, replace(record_of(TorchEngine(model)), precision=store.model.precision))
 
 
 def load_recorded(record: ModelRecord, device: str = "auto", name: str | None = None, **asked: str) -> TranslationModel:
-    """The model of a record, by the name it has there unless another is given; `asked` wins over the record."""
+    """Load the model of a record, under its recorded name unless `name` is given; `asked` overrides the record."""
     if name is None and Path(record.id).is_absolute() and not Path(record.id).is_dir():
         raise ModelError(f"The store's model is no longer in {record.id}; say where it is now with --model.")
     known = {
@@ -47,11 +47,12 @@ def load_recorded(record: ModelRecord, device: str = "auto", name: str | None = 
 
 
 def load_model(store: Store, device: str = "auto", name: str | None = None) -> TranslationModel:
-    """The model a store was made with, from where it is now if `name` says so; a new place is remembered."""
+    """Load the model that a store was built with, from `name` if it has moved; the store records the new path."""
     model = load_recorded(store.model, device, name)
     check_binding(model, store)
     moved = relocated(store.model, replace(store.model, id=model.name))
     if moved != store.model:
-        with suppress(StoreError), StoreWriter(store.path, moved) as writer:  # who may not write says it each time
+        # a user without write access gives the new path each time
+        with suppress(StoreError), StoreWriter(store.path, moved) as writer:
             writer.commit()
     return model

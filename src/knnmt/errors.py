@@ -1,8 +1,8 @@
-"""What a user can meet and fix: each carries one sentence that says what to do. The command exits with 2."""
+"""Errors that a user can fix: each message is one sentence that says what to do. The command exits with 2."""
 
 
 class KnnmtError(Exception):
-    """Base of every error that is the input's fault, not the program's."""
+    """Base of all errors that come from the input, not from a bug."""
 
 
 class CorpusError(KnnmtError):
@@ -22,7 +22,7 @@ class StoreBusyError(StoreError):
 
 
 class MethodError(KnnmtError):
-    """A combiner or an option of one that does not exist or does not fit the store."""
+    """A combiner or an option that does not exist or does not fit the store."""
 
 
 class NotEnoughMemory(KnnmtError):
@@ -34,4 +34,4 @@ class EvaluationError(KnnmtError):
 
 
 class DemoError(KnnmtError):
-    """A demo that cannot be shown here."""
+    """A demo that cannot run here."""

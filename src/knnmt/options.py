@@ -1,4 +1,4 @@
-"""Options that are declared once: checks, command-line options, help texts and records all follow from it."""
+"""Options, declared once: checks, command-line options, help texts and records follow from the declaration."""
 
 import math
 import types
@@ -16,7 +16,7 @@ _WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true o
 
 @dataclass(frozen=True)
 class _Declared:
-    """What `option` was told."""
+    """The arguments of `option`."""
 
     help: str
     group: str | None
@@ -43,9 +43,10 @@ def option(
     Args:
         default: the value that is used unless another is given
         help: one line for the command line
-        group: the heading it stands under in the help text
-        minimum, above, maximum, below: the range of a number, with its ends and without
-        choices: all words that are allowed
+        group: its heading in the help text
+        minimum, maximum: the range of a number, inclusive
+        above, below: the same, exclusive
+        choices: all words that are allowed; empty: any
 
     Example:
         updates: int = option(5000, "At most.", group="Training", minimum=1)
@@ -59,9 +60,9 @@ class Option:
     """One declared option.
 
     Attributes:
-        kind: int, float, str or bool; of a tuple, that of its items
-        optional: whether it may be None, which stands for a choice that is made later
-        length: of a tuple; 0: any; None: it is not a tuple
+        kind: int, float, str or bool; for a tuple, the kind of its items
+        optional: whether it may be None, which means that the value is chosen later
+        length: of a tuple; 0 for any length; None if it is not a tuple
     """
 
     name: str
@@ -73,11 +74,11 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """As it is written on the command line."""
+        """The option as written on the command line."""
         return f"--{self.name.replace('_', '-')}"
 
     def parse(self, text: str) -> Any:
-        """The value that a word of the command line stands for; a tuple has commas between its items."""
+        """The value of a command-line word; the items of a tuple are separated by commas."""
         if self.optional and text == AUTO:
             return None
         if self.length is None:
@@ -85,7 +86,7 @@ class Option:
         return tuple(self._item(part.strip()) for part in text.split(","))
 
     def checked(self, value: Any) -> Any:
-        """The value in the declared type. Raises `MethodError` for what is not possible."""
+        """The value in the declared type. Raises `MethodError` if it is not allowed."""
         if self.optional and value is None:
             return None
         if self.length is None:
@@ -120,7 +121,7 @@ class Option:
         return value
 
     def _possible(self) -> str:
-        """What may be given, in words."""
+        """The allowed values, in words."""
         declared = self.declared
         if declared.choices:
             return f"one of {', '.join(declared.choices)}"
@@ -139,7 +140,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Options:
-    """A class whose declared fields are checked when an object is made."""
+    """Base of classes whose declared fields are checked when an object is created."""
 
     def __post_init__(self) -> None:
         for each in options_of(type(self)).values():
@@ -147,7 +148,7 @@ class Options:
 
 
 def options_of(kind: type[Options]) -> dict[str, Option]:
-    """The declared options of a class, by name; fields without a declaration are not among them."""
+    """The declared options of a class, by name; fields without a declaration are not included."""
     hints = get_type_hints(kind)
     return {
         each.name: _option(each.name, hints[each.name], each.default, each.metadata[_KEY])

@@ -1,4 +1,4 @@
-"""Not enough memory, however a library says it, told as what it is: nothing is damaged and nothing has a wrong name."""
+"""Recognise that memory ran out, whatever error a library raises, and report it as that."""
 
 import errno
 import re
@@ -8,9 +8,9 @@ from mmap import mmap
 
 from knnmt.errors import KnnmtError, NotEnoughMemory
 
-# torch, onnxruntime, faiss, safetensors and the dynamic linker; the last has another complaint that begins
-# alike and is about thread-local storage
-_SAID = re.compile(
+# messages of torch, onnxruntime, faiss, safetensors and the dynamic linker; the linker has another message with the
+# same beginning, about thread-local storage
+_MESSAGES = re.compile(
     r"can't allocate memory|not enough memory|out of memory"
     r"|bad_alloc|bad allocation|failed to allocate memory"
     r"|unable to allocate|unable to mmap"
@@ -19,19 +19,19 @@ _SAID = re.compile(
 )
 
 
-_LITTLE = 1 << 27  # bytes: whoever cannot have so many will not get far
+_LITTLE = 1 << 27  # bytes; a process that cannot allocate this much is out of memory
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception, or one that led to it, says that there was not enough memory; or there is none now."""
+    """Whether an exception, or one that led to it, reports too little memory; also if no memory is left now."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
-        if _says_so(current):
+        if _reports_it(current):
             return True
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-    # an import that failed halfway is complained of later, in words that say nothing of memory
+    # an import that ran out of memory may cause a later error that does not mention memory
     return not isinstance(error, KnnmtError) and _none_left()
 
 
@@ -43,16 +43,16 @@ def _none_left() -> bool:
     return False
 
 
-def _says_so(error: BaseException) -> bool:
+def _reports_it(error: BaseException) -> bool:
     if isinstance(error, MemoryError | NotEnoughMemory):
         return True
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
-    return not isinstance(error, KnnmtError) and _SAID.search(str(error)) is not None
+    return not isinstance(error, KnnmtError) and _MESSAGES.search(str(error)) is not None
 
 
 def not_enough_memory(purpose: str, also: str = "") -> NotEnoughMemory:
-    """The one sentence; `also` is what may help besides."""
+    """The error for the user; `also` is further advice."""
     return NotEnoughMemory(
         f"There is not enough memory to {purpose}; close other programs{also}, or use another machine."
     )
@@ -60,7 +60,7 @@ def not_enough_memory(purpose: str, also: str = "") -> NotEnoughMemory:
 
 @contextmanager
 def memory_errors(purpose: str, also: str = "") -> Iterator[None]:
-    """Around what may wrap its errors in others, or as a decorator: too little memory is told as that."""
+    """Context manager or decorator that reports any out-of-memory error, wrapped or not, as `NotEnoughMemory`."""
     try:
         yield
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Progress of long work, shown only where somebody asks for it.
+"""Progress of long work, shown only inside `show_progress`.
 
-Library code reports to the meter of `progress`. The `knnmt` command runs inside `show_progress`: there it is a bar with
-rate and time left on a terminal, and a line every half minute where there is none. Without it nothing is shown.
+Library code reports to the meter of `progress`. The `knnmt` command runs inside `show_progress`: a terminal shows a bar
+with rate and time left; without a terminal a line is printed every half minute. Elsewhere nothing is shown.
 """
 
 import sys
@@ -25,27 +25,27 @@ from rich.text import Text
 
 _shown: ContextVar[bool] = ContextVar("progress is shown", default=False)
 
-QUIET_INTERVAL = 30.0  # seconds between lines where there is no terminal
+QUIET_INTERVAL = 30.0  # seconds between lines if there is no terminal
 
 
 class Meter:
-    """Receives progress; this base class shows none of it."""
+    """Receives progress; this base class shows nothing."""
 
     def __init__(self) -> None:
         self.done = 0.0
         self.units = 0.0
 
     def advance(self, steps: float = 1, units: float = 0) -> None:
-        """`steps` move the bar towards its total; `units` (tokens, say) are what the rate counts."""
+        """`steps` move the bar towards its total; the rate counts `units`, for example tokens."""
         self.done += steps
         self.units += units
 
     def skip(self, steps: float) -> None:
-        """Steps that were done before, which do not count for the time left."""
+        """Count steps that were done in an earlier run; they do not affect the time left."""
         self.done += steps
 
     def status(self, text: str) -> None:
-        """How the work stands, in a few words, shown beside the bar."""
+        """Show a few words about the state of the work next to the bar."""
 
 
 class _Rate(ProgressColumn):
@@ -134,7 +134,7 @@ def progress(title: str, total: float | None = None, unit: str = "items") -> Ite
 
     Args:
         title: what the work is
-        total: steps until it is done; None if that is not known
+        total: the number of steps; None if it is not known
         unit: what the rate counts
 
     Example:

@@ -1,11 +1,11 @@
-"""Commands that a message shows for copying."""
+"""Commands in messages, ready to copy into a shell."""
 
 import shlex
 from pathlib import Path
 
 
 def command(*words: object) -> str:
-    """A `knnmt` command as it is typed in a shell, whatever characters its paths have."""
+    """A `knnmt` command as it is typed in a shell, quoted where paths need it."""
     return shlex.join(["knnmt", *map(_word, words)])
 
 

@@ -1,4 +1,4 @@
-"""The catalogues in a directory, a wheel or a zip archive that are between a model's languages."""
+"""Message catalogues between the languages of a model, in a directory, a wheel or a zip archive."""
 
 import codecs
 import os
@@ -22,7 +22,7 @@ from knnmt.corpus.languages import bare, language_of, nearest_language, required
 from knnmt.corpus.pair import Pair, Part
 from knnmt.errors import CorpusError
 
-KEPT_BYTES = 1 << 26  # of parsed catalogues, per corpus; those beyond are parsed again whenever they are read
+KEPT_BYTES = 1 << 26  # of parsed catalogues per corpus; all others are parsed again for each pass
 
 _ARCHIVES = (".whl", ".zip")
 _EXTENSION = re.compile(r"\.(po|mo)(\.gz)?\Z", re.IGNORECASE)
@@ -35,8 +35,8 @@ class Member:
     Attributes:
         name: its path within the directory or archive
         language: of its translations, with the variant (de_AT)
-        fit: how many of its translations can be used
-        kept: what was parsed, where memory allows it
+        fit: the number of usable translations
+        kept: the parsed catalogue, or None if `KEPT_BYTES` is used up
     """
 
     name: str
@@ -46,7 +46,7 @@ class Member:
     kept: Catalogue | None
 
     def read(self, part: Part) -> Iterator[Pair]:
-        """Its pairs, as a reader gives them."""
+        """The pairs of the catalogue, like a `Reader`."""
         return (self.kept or parse_catalogue(self.file)).pairs(part)
 
 
@@ -55,10 +55,10 @@ def holds_catalogues(path: Path) -> bool:
 
 
 class Catalogues:
-    """The catalogues in a corpus's directories and archives: chosen once, and kept for every pass where they fit.
+    """The catalogues in the directories and archives of a corpus: chosen once, and kept in memory if they fit.
 
-    Which of them are read depends on what is in all of them, so each is parsed to choose; what was chosen need not be
-    parsed again.
+    The choice depends on the content of all catalogues, so all of them are parsed once. Keeping the chosen ones saves
+    parsing them again.
     """
 
     def __init__(self, languages: tuple[str, str] | None) -> None:
@@ -66,10 +66,10 @@ class Catalogues:
         self._chosen: dict[Path, list[Member]] = {}
 
     def inside(self, path: Path) -> list[Member]:
-        """Those of `path` that are to be read, in order.
+        """The catalogues of `path` to read, in order.
 
-        Of a catalogue's variants the one nearest to the model's language, and of .po and .mo the first, which knows
-        what is fuzzy.
+        Of several variants of a catalogue, this is the one nearest to the model's language. A .po is preferred to a
+        .mo, because it marks fuzzy translations.
         """
         if path not in self._chosen:
             self._chosen[path] = self._choose(path)
@@ -82,16 +82,16 @@ class Catalogues:
             raise CorpusError(f"{path} holds no message catalogue (.po, .mo): {unpack}name the corpus files in it.")
         languages = required_languages(self.languages, path)
         wanted = {language_of(language): language for language in languages}
-        variants: dict[str, dict[str, Member]] = defaultdict(dict)  # by catalogue, then path without extension
+        variants: dict[str, dict[str, Member]] = defaultdict(dict)  # by catalogue, then by path without extension
         others: set[str] = set()
         room = self._room()
         for name, file in found:
             translations = language_in_path(file)
-            if not translations or language_of(translations) in wanted:  # no other needs to be opened
+            if not translations or language_of(translations) in wanted:  # others need not be opened
                 catalogue = _parsed(file, wanted)
                 translations, stem = catalogue.translated_into, _stem(name)
                 if {language_of(catalogue.written_in), language_of(translations)} == set(wanted):
-                    same = variants[_place(stem, translations)]
+                    same = variants[_catalogue_name(stem, translations)]
                     if stem not in same:
                         size = catalogue.bytes
                         kept, room = (catalogue, room - size) if size <= room else (None, room)
@@ -108,7 +108,7 @@ class Catalogues:
         return sorted(chosen, key=lambda member: member.name)
 
     def _room(self) -> int:
-        """How many bytes more may be kept."""
+        """How many more bytes may be kept."""
         kept = (member.kept for members in self._chosen.values() for member in members)
         return KEPT_BYTES - sum(catalogue.bytes for catalogue in kept if catalogue)
 
@@ -139,9 +139,9 @@ def _members(path: Path) -> Iterator[tuple[str, Traversable]]:
 
 
 def _parsed(file: Traversable, wanted: Collection[str]) -> Catalogue:
-    """What stands among catalogues and only looks like one counts as empty, unless its place says that it is one.
+    """Parse a catalogue. A file that only has the extension counts as empty, except in de/LC_MESSAGES.
 
-    A damaged one raises CorpusError, unless its name says that its language is not wanted.
+    A damaged catalogue raises CorpusError, unless its name says that its language is not wanted.
     """
     try:
         return parse_catalogue(file)
@@ -160,9 +160,9 @@ def _stem(name: str) -> str:
     return _EXTENSION.sub("", name)
 
 
-def _place(stem: str, language: str) -> str:
-    """The same for all variants of a language: a catalogue's path with the language and its codeset taken out."""
-    places = []
+def _catalogue_name(stem: str, language: str) -> str:
+    """The path with `*` for the language and its codeset: the same for all variants of a catalogue."""
+    paths = []
     for part in stem.split("/"):
         pieces: list[str] = []
         for piece in part.split("."):
@@ -170,8 +170,8 @@ def _place(stem: str, language: str) -> str:
                 pieces.append("*")
             elif pieces[-1:] != ["*"] or not _is_codeset(bare(piece)):
                 pieces.append(piece)
-        places.append(".".join(pieces))
-    return "/".join(places)
+        paths.append(".".join(pieces))
+    return "/".join(paths)
 
 
 def _is_codeset(name: str) -> bool:
@@ -183,7 +183,7 @@ def _is_codeset(name: str) -> bool:
 
 
 def _chosen(variants: list[Member], wanted: dict[str, str]) -> Member:
-    """The nearest; but sr before sr@latin, and none that has less than half of what another in its script has."""
+    """The nearest variant; but sr before sr@latin, and at least half as full as any other in its script."""
     language = wanted[language_of(variants[0].language)]
     variants = [variant for variant in variants if "@" not in variant.name] or variants
     script = script_of(_nearest(variants, language).language)

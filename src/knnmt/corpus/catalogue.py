@@ -18,24 +18,24 @@ from knnmt.corpus.lines import open_file
 from knnmt.corpus.pair import Pair, Part
 from knnmt.errors import CorpusError
 
-_MESSAGES_IN = "en"  # what msgid is written in, unless the header says otherwise
-_LARGEST = 1 << 27  # bytes: an archive may unpack to anything
-_NO_LINE_ENDS = dict.fromkeys(map(ord, set(LINE_ENDS) - {"\n"}), " ")  # where polib would cut a message in two
+_MESSAGES_IN = "en"  # language of msgid, unless the header names another
+_LARGEST = 1 << 27  # bytes; an archive may unpack to any size
+_NO_LINE_ENDS = dict.fromkeys(map(ord, set(LINE_ENDS) - {"\n"}), " ")  # polib would split a message at these
 _CHARSET = re.compile(rb"Content-Type:[^\n]*?charset=([\w.:-]+)", re.IGNORECASE)
 _CLOSED = re.compile(r'(msg\w+(\[\d+\])?\s*)?"[^"\\]*+(\\.[^"\\]*+)*+"')  # msgid "a \"string\""
 _BYTE_ORDERS = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}  # by the magic number of .mo
 
 
 class NoCatalogueError(CorpusError):
-    """A file that has a catalogue's extension and is something else: a Modelica model is a .mo too."""
+    """A file with the extension of a catalogue that is something else: a Modelica model is a .mo too."""
 
 
 class Message(NamedTuple):
     """A message or one of its plural forms, with its translation, each in one line.
 
     Attributes:
-        line: of its entry; in a compiled catalogue, which has no lines, the entry's number
-        unfit: in a word, why the translation must not be used; empty for a good one
+        line: the line of its entry; in a compiled catalogue, which has no lines, the number of the entry
+        unfit: why the translation must not be used, in one word; empty for a good one
     """
 
     line: int
@@ -46,12 +46,12 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """A catalogue that has been parsed.
+    """A parsed catalogue.
 
     Attributes:
         path: of the file, for error messages
         written_in: the language of the messages
-        translated_into: the language of their translations; empty where nothing says it
+        translated_into: the language of their translations; empty if unknown
         messages: in the order of the file
     """
 
@@ -67,11 +67,11 @@ class Catalogue:
 
     @property
     def bytes(self) -> int:
-        """What it takes of the memory."""
+        """How much memory it uses."""
         return sum(sum(map(getsizeof, (each, each.text, each.translation))) for each in self.messages)
 
     def pairs(self, part: Part) -> Iterator[Pair]:
-        """Each message in the direction of `part.languages`; plural forms are pairs of their own."""
+        """Each message in the direction of `part.languages`; each plural form is a separate pair."""
         reverse = self._is_reverse(required_languages(part.languages, self.path))
         for line, text, translation, unfit in self.messages:
             source, target = (translation, text) if reverse else (text, translation)
@@ -126,7 +126,7 @@ def language_in_path(path: Traversable) -> str:
 
 
 def language_in_name(path: Traversable) -> str:
-    """`de` for po/de.po; empty for a name that is no language."""
+    """`de` for po/de.po; empty if the name is not a language."""
     name = bare(path.name)
     return name if re.match(r"[a-z]{2}(?![a-z])", name) and is_language(name) else ""
 
@@ -143,7 +143,7 @@ def _parse(path: Traversable) -> Any:
     try:
         if len(content) > _LARGEST:
             raise ValueError(f"it is larger than {_LARGEST >> 20} MiB")
-        # Never what could be a file's name, which polib would open.
+        # What is appended keeps polib from taking the content for the name of a file.
         return polib.mofile(_checked(content) + b"\0") if compiled else polib.pofile(_text(content) + "\n\n")
     except (OSError, LookupError, ValueError, TypeError, struct.error) as error:
         reason = " ".join(str(error).split())
@@ -153,7 +153,7 @@ def _parse(path: Traversable) -> Any:
 
 
 def _checked(content: bytes) -> bytes:
-    """A .mo whose strings all lie in it, and apart: polib checks neither."""
+    """Check that the strings of a .mo are inside the file and do not overlap: polib checks neither."""
     if order := _BYTE_ORDERS.get(content[:4]):
         count, *tables = struct.unpack_from(f"{order}3I", content, 8)
         total = 0
@@ -166,7 +166,7 @@ def _checked(content: bytes) -> bytes:
 
 
 def _text(content: bytes) -> str:
-    """A .po whose strings are all closed: polib takes off the first and the last character, whatever they are."""
+    """Decode a .po and check that all strings are closed: polib removes their first and last character unchecked."""
     charset = _CHARSET.search(content)
     text = content.decode(charset[1].decode() if charset and charset[1] != b"CHARSET" else "utf-8")
     text.encode()  # no half of a surrogate pair
@@ -180,7 +180,7 @@ def _text(content: bytes) -> str:
 
 
 def _texts(entry: Any, singular: int | None) -> Iterator[tuple[str, str]]:
-    """Each form with what it translates: one the message, the others its plural."""
+    """Each form of an entry: the singular form translates the message, the others its plural."""
     if not entry.msgid_plural or not entry.msgstr_plural:
         yield entry.msgid, entry.msgstr
     for form, translation in sorted(entry.msgstr_plural.items()):
@@ -188,7 +188,7 @@ def _texts(entry: Any, singular: int | None) -> Iterator[tuple[str, str]]:
 
 
 def _singular_form(header: str) -> int | None:
-    """Which plural form is for one thing only, by a header such as `nplurals=2; plural=n != 1;`."""
+    """The form for exactly one thing, from a header such as `nplurals=2; plural=n != 1;`; None if there is none."""
     rule = re.search(r"plural\s*=\s*([^;]+)\s*;?\s*$", header)
     try:
         form = gettext.c2py(rule[1] if rule else "n != 1")

@@ -11,16 +11,16 @@ _INVISIBLE = (
 )
 _VISIBLE = re.compile(f"[^{_INVISIBLE}]")
 
-# Whatever Python or an editor may take for a line end; not the no-break spaces, which French punctuation needs.
+# All that Python or an editor treats as a line end; not the no-break spaces, which French punctuation needs.
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _WHITE_SPACE = re.compile(f"[ \t{LINE_ENDS}]+")
 
 
 def has_text(text: str) -> bool:
-    """Whether there is something to read in it: white space and invisible characters do not count."""
+    """Whether the text has a visible character; white space does not count."""
     return _VISIBLE.search(text) is not None
 
 
 def in_one_line(text: str) -> str:
-    """The text with line ends and repeated spaces made one space, as models and test sets have their sentences."""
+    """The text with line ends and repeated spaces replaced by one space, as models and test sets write sentences."""
     return _WHITE_SPACE.sub(" ", text).strip(" ")

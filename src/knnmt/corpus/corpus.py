@@ -20,11 +20,14 @@ from knnmt.errors import CorpusError
 
 @dataclass(frozen=True, slots=True)
 class CorpusSummary:
-    """What a scan found: `pairs` that can be used, and by reason (empty, fuzzy, …) how many were `left_out`.
+    """What a scan found.
 
-    `digest` depends on formats, texts, line numbers and the origins that the corpus or the caller
-    gives, not on where the files lie or whether they are compressed. `samples` holds some of the pairs of each file
-    (or two files) that was given, by name.
+    Attributes:
+        digest: of formats, texts, line numbers and the origins that the corpus or the caller gives; it does not depend
+            on the paths of the files or on their compression
+        pairs: how many pairs can be used
+        left_out: how many cannot, by reason (empty, fuzzy, …)
+        samples: some pairs of each given file (or two files), by name
     """
 
     digest: str
@@ -37,12 +40,12 @@ class Corpus:
     """Sentence pairs of one or more files, read again each time it is iterated over.
 
     Args:
-        paths: Plain text files in pairs, source first; `.tsv`, `.jsonl`, `.tmx`, `.po`, `.mo` stand alone; `.gz` of
-            each. A directory, wheel or zip archive stands for the message catalogues in it.
-        languages: Of source and target, for files that name their texts by language or have no direction.
-        origin: Stands in place of the file's name for pairs that bring no origin of their own.
-        limit: Read only so many lines, those left out counted; what follows is not looked at.
-        force: Take plain text files whose names say other languages, or another order, than `languages`.
+        paths: Plain text files in pairs, source first; `.tsv`, `.jsonl`, `.tmx`, `.po`, `.mo` singly; each may
+            be a `.gz`. A directory, wheel or zip archive means the message catalogues in it.
+        languages: Of source and target, for formats that label texts by language or have no direction.
+        origin: Used instead of the file's name for pairs without an origin of their own.
+        limit: Read at most this many lines, including those left out.
+        force: Accept plain text files whose names contradict `languages` or their order.
 
     Example:
         corpus = Corpus(["train.de", "train.en", "memory.tsv"])
@@ -72,18 +75,18 @@ class Corpus:
 
     @property
     def names(self) -> list[str]:
-        """The files as they can be written and printed."""
+        """The names of the files, in a form that can be stored and printed."""
         return [_printable(path) for path in self.paths]
 
     def scan(self) -> CorpusSummary:
-        """Read everything once, check it, count it; raises CorpusError for what iterating would stumble over."""
+        """Read, check and count everything once; raises any CorpusError that iterating would raise."""
         digest = blake2b(digest_size=16)
         pairs = 0
         left_out: Counter[str] = Counter()
         samples: defaultdict[str, Sample] = defaultdict(Sample)
         for format, part, pair in self._lines(name_files=False):
             texts = (pair.source, pair.target, pair.origin)
-            lengths = " ".join(str(len(text)) for text in texts)  # so that no two corpora write the same bytes
+            lengths = " ".join(str(len(text)) for text in texts)  # so that different corpora never hash the same bytes
             digest.update(f"{format.name} {pair.line} {lengths}{pair.unfit}\n{''.join(texts)}".encode())
             if reason := _unfit(pair):
                 left_out[reason] += 1
@@ -101,7 +104,7 @@ class Corpus:
         return (pair for _, _, pair in self._lines(name_files=True) if not _unfit(pair))
 
     def _lines(self, name_files: bool) -> Iterator[tuple[Format, Part, Pair]]:
-        """Every line with its format; without `name_files` a file's name is nobody's origin."""
+        """Every line with its format; with `name_files`, pairs without an origin get the name of their file."""
         parts = self._parts(name_files)
         return islice(((format, part, pair) for format, part in parts for pair in format.read(part)), self.limit)
 
@@ -132,7 +135,7 @@ class Corpus:
         return parts
 
     def _members(self, name: str, name_files: bool) -> Iterator[tuple[Format, Part]]:
-        """Each catalogue in a directory or archive, which names the pairs' origin too."""
+        """Each catalogue in a directory or archive; the origin of its pairs includes its name."""
         for member in self._catalogues.inside(Path(name)):
             origin = self.origin or (_printable(f"{name}/{member.name}") if name_files else "")
             yield Format("catalogue", member.read), Part((member.file,), origin, self.languages, name)
@@ -169,7 +172,7 @@ def _without_partner(name: str) -> str:
 
 
 def _printable(name: str) -> str:
-    """A file's name need not be UTF-8, but what is stored must be."""
+    """The name in valid UTF-8: file names may be anything, but stores hold UTF-8."""
     return os.fsencode(name).decode("utf-8", "replace")
 
 

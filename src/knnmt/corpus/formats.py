@@ -1,4 +1,4 @@
-"""The formats of a corpus, by extension. A new one is a file with its reader and a line here."""
+"""The formats of a corpus, by extension. A new format is one file with a reader and one line here."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -29,6 +29,6 @@ FORMATS = {
 
 
 def format_of(path: PurePath) -> Format:
-    """The format by the file's extension, with a last `.gz` taken off."""
+    """The format by the file's extension, ignoring a final `.gz`."""
     inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     return FORMATS.get(inner.suffix.lower(), PLAIN_TEXT)

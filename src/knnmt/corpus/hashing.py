@@ -1,4 +1,4 @@
-"""When two texts count as the same: hashes that look past case, width, composition and white space."""
+"""When two texts count as the same: hashes that ignore case, width, composition and white space."""
 
 import unicodedata
 from hashlib import blake2b
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 def normalise(text: str) -> str:
-    """NFKC, casefold, white space folded; a text that is normalised stays as it is."""
+    """NFKC, casefold, single spaces; a normalised text does not change."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    # again, because casefold takes some letters apart: İ becomes i and a dot that may stand in the wrong place
+    # again, because casefold decomposes some letters: İ becomes i and a dot, perhaps in the wrong order
     return " ".join(unicodedata.normalize("NFKC", folded).split())
 
 
@@ -23,7 +23,7 @@ def pair_hash(source: str, target: str) -> int:
 
 
 class PairHashes(NamedTuple):
-    """Of a sentence, of its translation, and of both together."""
+    """The hashes of a sentence, of its translation, and of the pair."""
 
     source: int
     target: int
@@ -31,9 +31,9 @@ class PairHashes(NamedTuple):
 
 
 def pair_hashes(source: str, target: str) -> PairHashes:
-    """The three hashes of a pair, each text normalised once."""
+    """The three hashes of a pair, with each text normalised only once."""
     source, target = normalise(source), normalise(target)
-    # no normalised text holds a line end
+    # a normalised text has no line end
     return PairHashes(_hash(source), _hash(target), _hash(f"{source}\n{target}"))
 
 

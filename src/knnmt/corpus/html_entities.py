@@ -8,21 +8,21 @@ from typing import Any, BinaryIO
 
 from lxml import etree
 
-_HEAD = 1 << 16  # bytes, among which the root element begins
+_HEAD = 1 << 16  # bytes; the root element begins within them
 _OF_XML = {"lt", "gt", "amp", "quot", "apos"}
-_NAMELESS = re.compile(r"<!DOCTYPE\s+[^\s\[>]+(?=\s*[\[>])")  # names no DTD outside the file
+_NAMELESS = re.compile(r"<!DOCTYPE\s+[^\s\[>]+(?=\s*[\[>])")  # without an external DTD
 _DTD = ' SYSTEM "tmx14.dtd"'
 
 
 class HtmlEntities(etree.Resolver):  # type: ignore[misc]
-    """Stands in for every DTD outside the file, so that none is read; what the file itself defines goes first."""
+    """Replaces every external DTD, so that none is read; definitions in the file itself come first."""
 
     def resolve(self, url: str, public_id: str, context: Any) -> Any:
         return self.resolve_string(_definitions(), context)
 
 
 def read_head(file: BinaryIO) -> bytes:
-    """A file's beginning, with a DTD named in it where it names none: else no resolver would be asked for one."""
+    """The beginning of a file, with a DTD added if it names none: otherwise lxml would not call the resolver."""
     head = file.read(_HEAD)
     encoding = _encoding(head)
     prolog, root, rest = head.partition("<tmx".encode(encoding))
@@ -34,7 +34,7 @@ def read_head(file: BinaryIO) -> bytes:
 
 
 def _encoding(head: bytes) -> str:
-    """One that takes the bytes before the root element apart and puts them together again."""
+    """An encoding that decodes and encodes the bytes before the root element without loss."""
     if head.startswith((codecs.BOM_UTF16_LE, b"<\0")):
         return "utf-16-le"
     return "utf-16-be" if head.startswith((codecs.BOM_UTF16_BE, b"\0<")) else "latin-1"
@@ -43,6 +43,6 @@ def _encoding(head: bytes) -> str:
 @cache
 def _definitions() -> str:
     texts = {name[:-1]: text for name, text in html5.items() if name.endswith(";")}
-    # escaped twice: the character that &LT; stands for would begin a tag
+    # escaped twice: otherwise the character of &LT; would begin a tag
     escaped = {name: "".join(f"&#38;#{ord(each)};" for each in text) for name, text in texts.items()}
     return "".join(f'<!ENTITY {name} "{text}">' for name, text in escaped.items() if name not in _OF_XML)

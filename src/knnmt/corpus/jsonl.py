@@ -35,7 +35,7 @@ def _parse(line: str) -> dict[str, Any]:
         raise _LineError(
             f"is not valid JSON ({error.msg} at column {error.colno}): write one object per line"
         ) from error
-    except (ValueError, RecursionError) as error:  # a number of too many digits; brackets nested too deep
+    except (ValueError, RecursionError) as error:  # a number with too many digits, or brackets nested too deeply
         raise _LineError("is JSON that cannot be parsed: write one object of strings per line") from error
     if not isinstance(record, dict):
         raise _LineError('is no JSON object: write {"source": …, "target": …}')
@@ -43,7 +43,7 @@ def _parse(line: str) -> dict[str, Any]:
 
 
 def _fields(record: dict[str, Any], languages: tuple[str, str] | None) -> tuple[str, str, str]:
-    """Source, target and origin, the last empty where the record has none."""
+    """Source, target and origin; the origin is empty if the record has none."""
     if "source" in record and "target" in record:
         source, target = record["source"], record["target"]
     elif isinstance(record.get("translation"), dict):

@@ -1,4 +1,4 @@
-"""Which of the names that a corpus gives to its languages is the one a model means."""
+"""Compare language codes of corpora and models."""
 
 import re
 from functools import lru_cache
@@ -10,7 +10,7 @@ from knnmt.errors import CorpusError
 
 
 def language_of(code: str) -> str:
-    """The language of any model's code, as ISO 639 writes it: de, de_DE, deu_Latn → de."""
+    """The ISO 639 language of any code: de, de_DE, deu_Latn → de."""
     try:
         # NLLB's 'arb', 'pes', 'lvs' are what others call 'ar', 'fa', 'lv'
         language = str(Language.get(code).prefer_macrolanguage().language)
@@ -20,7 +20,7 @@ def language_of(code: str) -> str:
 
 
 def script_of(code: str) -> str:
-    """What a language is written in where its code does not say otherwise: zh and zh_CN → Hans, zh_TW → Hant."""
+    """The script of a language, by default its usual one: zh and zh_CN → Hans, zh_TW → Hant."""
     try:
         return str(Language.get(code).maximize().script)
     except LanguageTagError:
@@ -28,7 +28,7 @@ def script_of(code: str) -> str:
 
 
 def territory_of(code: str) -> str:
-    """Where a language is at home if its code does not say otherwise: cs → CZ, sv → SE."""
+    """The territory of a language, by default its main one: cs → CZ, sv → SE."""
     try:
         return str(Language.get(code).maximize().territory)
     except LanguageTagError:
@@ -41,7 +41,7 @@ def bare(locale: str) -> str:
 
 
 def required_languages(languages: tuple[str, str] | None, path: object) -> tuple[str, str]:
-    """Of source and target, for a file that can be read in more than one direction."""
+    """The languages, for a file that needs them; raises CorpusError if they are not known."""
     if languages is None:
         raise CorpusError(
             f"{path} holds texts by language, and the model does not say which it translates: "
@@ -51,15 +51,15 @@ def required_languages(languages: tuple[str, str] | None, path: object) -> tuple
 
 
 def is_language(name: str) -> bool:
-    """Whether it is a code that stands for a language."""
+    """Whether the name is a valid language code."""
     return tag_is_valid(name)
 
 
-@lru_cache(maxsize=1024)  # asked for every line
+@lru_cache(maxsize=1024)  # called for every line
 def nearest_language(wanted: str, names: tuple[str, ...]) -> str | None:
     """The one of `names` for the language `wanted` ('deu_Latn', 'de_DE' and 'de' are the same language).
 
-    Of several the variant nearest to it: of de_AT and de_DE, for de the second; None where all are other languages.
+    Of several variants it is the nearest: for de, de_DE rather than de_AT. None if no name fits.
     """
     if wanted in names:
         return wanted

@@ -16,13 +16,13 @@ from typing import BinaryIO, cast
 from knnmt.corpus.unreadable import refuse_binary
 from knnmt.errors import CorpusError
 
-LONGEST_LINE = 1 << 24  # bytes: a binary file may have no line end at all, and must not fill the memory
+LONGEST_LINE = 1 << 24  # bytes; a binary file may have no line end and must not fill the memory
 _CHUNK = 1 << 16
 _CR_LINE = re.compile(rb"([^\r]*)\r")
 
 
 def read_lines(path: Traversable) -> Iterator[str]:
-    """Lines end at \\n, with or without \\r before it, or at \\r in a file without \\n; no byte order mark."""
+    """The lines, without byte order mark; they end with \\n, \\r\\n, or \\r in a file without \\n."""
     for number, line in enumerate(raw_lines(path), start=1):
         if number == 1:
             refuse_binary(line, path)
@@ -30,7 +30,7 @@ def read_lines(path: Traversable) -> Iterator[str]:
 
 
 def raw_lines(path: Traversable) -> Iterator[bytes]:
-    """The same as bytes, whatever is in them."""
+    """The same lines as unchecked bytes."""
     with open_file(path) as file:
         first = file.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
         if not first:
@@ -65,7 +65,7 @@ def open_file(path: Traversable) -> Iterator[BinaryIO]:
 
 
 def _ended_by_cr(file: BinaryIO, buffer: bytes, path: Traversable) -> Iterator[bytes]:
-    """Lines that end at CR, as on an old Mac; where LF stands too, the lines of two files would not match."""
+    """Lines that end with CR, as on old Macs; refuses CR mixed with LF, where line numbers are ambiguous."""
     number = 0
     while True:
         end = 0

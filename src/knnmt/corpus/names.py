@@ -1,4 +1,4 @@
-"""Whether plain text files are given in the order source, target, judged by the languages in their names."""
+"""Check by the languages in their names that plain text files are in the order source, target."""
 
 import re
 import shlex
@@ -9,34 +9,34 @@ from knnmt.corpus.languages import is_language, language_of, territory_of
 from knnmt.errors import CorpusError
 
 _FORCE = "or use --force if it is right as it is"
-_SIDES = {"src", "source", "tgt", "trg", "target", "ref"}  # though src and ref are languages' codes too
+_SIDES = {"src", "source", "tgt", "trg", "target", "ref"}  # although src and ref are also language codes
 _SAYS_NOTHING = {"gz", "txt"}
-# de, deu, deu_Latn, de-DE; neither de-en, which is a direction, nor pt-br, which might be one
+# de, deu, deu_Latn, de-DE; not de-en, which is a direction, nor pt-br, which could be one
 _CODE = re.compile(r"[a-z]{2,3}([-_][A-Z][a-z]{3})?([-_][A-Z]{2})?")
 
 _Languages = tuple[str, str] | None
 
 
 def check_names(pairs: Sequence[tuple[str, str]], languages: _Languages) -> None:
-    """Raises CorpusError for a file of the other side's language, or of a third; names without a language are fine."""
+    """Raise CorpusError if a name has the wrong language; names without a language are accepted."""
     _check_shell_order([name for pair in pairs for name in pair], languages)
     for source, target in pairs:
         _check_pair(source, target, languages)
 
 
 def _check_pair(source: str, target: str, languages: _Languages) -> None:
-    said = _said(source, target, languages)
+    named = _named_languages(source, target, languages)
     own = (language_of(languages[0]), language_of(languages[1])) if languages else ("", "")
-    if said[0] and said[0] == said[1] and not (languages and own[0] == own[1]):
+    if named[0] and named[0] == named[1] and not (languages and own[0] == own[1]):
         raise CorpusError(
-            f"{source} and {target} are both {said[0]} by their names: "
+            f"{source} and {target} are both {named[0]} by their names: "
             f"give the source file and after it the target file, as in train.de train.en, {_FORCE}."
         )
     if languages is None:
         return
-    swapped = all(name in ("", language) for name, language in zip(said, own[::-1], strict=True))
+    swapped = all(name in ("", language) for name, language in zip(named, own[::-1], strict=True))
     ways = (f"from {languages[0]}", f"into {languages[1]}")
-    for file, name, language, other, way in zip((source, target), said, own, own[::-1], ways, strict=True):
+    for file, name, language, other, way in zip((source, target), named, own, own[::-1], ways, strict=True):
         # the code of a group of languages (roa, mul) has three letters or more
         if name and name != language and (name == other or len(language) == 2):
             advice = (
@@ -48,7 +48,7 @@ def _check_pair(source: str, target: str, languages: _Languages) -> None:
 
 
 def _check_shell_order(names: Sequence[str], languages: _Languages) -> None:
-    """`*.de *.en` gives all sources and then all targets."""
+    """Refuse all sources followed by all targets, as the shell expands `*.de *.en`."""
     half = len(names) // 2
     apart = {_apart(first, second, languages) for first, second in zip(names[:half], names[half:], strict=True)}
     if half < 2 or len(apart) != 1 or None in apart or _apart(names[0], names[1], languages):
@@ -63,10 +63,10 @@ def _check_shell_order(names: Sequence[str], languages: _Languages) -> None:
     )
 
 
-def _said(source: str, target: str, languages: _Languages) -> tuple[str, str]:
-    """The language in each name, empty for none.
+def _named_languages(source: str, target: str, languages: _Languages) -> tuple[str, str]:
+    """The language in each name, or an empty string.
 
-    It is what the names differ in (train.de.tok, train.en.tok), or else what they have in common (a.de, b.de).
+    It is the part in which the names differ (train.de.tok, train.en.tok), or else a common part (a.de, b.de).
     """
     if apart := _apart(source, target, languages):
         return _language(apart[0], languages), _language(apart[1], languages)
@@ -81,14 +81,14 @@ def _said(source: str, target: str, languages: _Languages) -> tuple[str, str]:
 
 
 def _extension(parts: list[str], languages: _Languages) -> str:
-    """A whole name (is.txt) may be a word: then only the model's languages count."""
+    """The language of the last part; a whole name (is.txt) may be a word, so only the model's languages count."""
     language = _language(parts[-1], languages)
     known = languages is not None and language in map(language_of, languages)
     return language if known or len(parts) > 1 else ""
 
 
 def _apart(one: str, other: str, languages: _Languages) -> tuple[str, str] | None:
-    """Both sides, where the names differ only in the part that names the side."""
+    """The two parts in which the names differ, if they differ only in the language or side; otherwise None."""
     first, second = _parts(one), _parts(other)
     different = [(a, b) for a, b in zip(first, second, strict=False) if a != b]
     if len(first) != len(second) or len(different) != 1:
@@ -105,7 +105,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _language(part: str, languages: _Languages) -> str:
-    """Of any code of the model's, and of two letters; others (tok, out) are rather no language."""
+    """The language of a part: any code of the model's languages, else only two letters (tok or out is hardly one)."""
     code = part.lower() if len(part) <= 3 else part
     if code in _SIDES or not _CODE.fullmatch(code):
         return ""

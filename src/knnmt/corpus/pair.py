@@ -1,4 +1,4 @@
-"""What a corpus is made of, and what a reader is given."""
+"""Sentence pairs, and the interface of the readers that yield them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ class Pair:
     """A sentence and its translation.
 
     Attributes:
-        line: counts from 1 within the file; the unit's or entry's number in files that have no lines
-        unfit: in a word, why it must not be used; empty for a good pair
+        line: counts from 1 within the file; the number of the unit or entry in formats without lines
+        unfit: why it must not be used, in one word; empty for a good pair
     """
 
     source: str
@@ -25,16 +25,19 @@ class Pair:
 
     @cached_property
     def hashes(self) -> PairHashes:
-        """Of the normalised texts; computed once, because a build needs them to compare and again to store."""
+        """Hashes of the normalised texts; computed once, because a build compares and stores them."""
         return pair_hashes(self.source, self.target)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The file of a corpus (two where source and target stand apart) that one call of a reader reads.
+    """What one call of a reader reads.
 
-    `origin` is for pairs that bring none of their own; `languages` are those of source and target.
-    A file may lie in a wheel or zip archive; `given` is what the user named, for messages.
+    Attributes:
+        paths: one file, or a source and a target file; they may be in a wheel or zip archive
+        origin: for pairs without an origin of their own
+        languages: of source and target
+        given: what the user named, for messages
     """
 
     paths: tuple[Traversable, ...]
@@ -43,5 +46,5 @@ class Part:
     given: str = ""
 
 
-# Yields a pair for every line, those with an empty side too: the corpus skips and counts them.
+# Yields a pair for every line, also if a side is empty: the corpus skips and counts these.
 Reader = Callable[[Part], Iterator[Pair]]

@@ -1,4 +1,4 @@
-"""A few pairs of a stream, in runs of neighbouring lines, every run with the same chance."""
+"""A random sample of a stream of pairs, in runs of adjacent lines."""
 
 import random
 
@@ -9,9 +9,9 @@ _SEED = 1  # the same corpus gives the same sample
 
 
 class Sample:
-    """Keeps up to `RUNS` runs of the pairs that it is given (reservoir sampling of runs).
+    """Keeps up to `RUNS` runs of `RUN` pairs, each run with the same chance (reservoir sampling).
 
-    Runs, because lines that have slipped by one are recognised only beside their neighbours.
+    Runs, because lines that are shifted by one can be recognised only next to their neighbours.
     """
 
     def __init__(self) -> None:
@@ -29,12 +29,12 @@ class Sample:
         self._seen += 1
         if len(self._runs) < RUNS:
             self._runs.append(self._run)
-        elif (place := int(self._random.random() * self._seen)) < RUNS:
-            self._runs[place] = self._run
+        elif (index := int(self._random.random() * self._seen)) < RUNS:
+            self._runs[index] = self._run
         self._run = []
 
     @property
     def pairs(self) -> list[Pair]:
-        """One run behind the other; all pairs of a short stream."""
+        """The pairs of all runs; all pairs of a short stream."""
         rest = self._run if len(self._runs) < RUNS else []
         return [pair for run in self._runs for pair in run] + rest

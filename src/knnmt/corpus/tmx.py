@@ -1,4 +1,4 @@
-"""TMX 1.4, what every translation memory exports: units with a text for each language. Read as a stream."""
+"""TMX 1.4, the exchange format of translation memories: units with one text per language. Read as a stream."""
 
 import re
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ from knnmt.errors import CorpusError
 
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 _UNDEFINED = (etree.ErrorTypes.ERR_UNDECLARED_ENTITY, etree.ErrorTypes.WAR_UNDECLARED_ENTITY)
-_TOO_LONG = re.compile("text node|CData section", re.IGNORECASE)  # in the words of libxml2, old and new
+_TOO_LONG = re.compile("text node|CData section", re.IGNORECASE)  # messages of old and new versions of libxml2
 _CHUNK = 1 << 15
-_CODES = {"bpt", "ept", "it", "ph", "ut"}  # hold a format's own codes, and no text of the sentence
+_CODES = {"bpt", "ept", "it", "ph", "ut"}  # contain codes of a format, not text of the sentence
 
 
 class _UndefinedError(Exception):
-    """The name of an entity, and where it stands."""
+    """An entity without a definition: its name and line."""
 
 
 def read_tmx(part: Part) -> Iterator[Pair]:
-    """A pair for each unit, numbered; of several variants (de-AT, de-DE) the one nearest to the model's language."""
+    """One pair per unit, numbered; of several variants (de-AT, de-DE) the one nearest to the model's language."""
     (path,) = part.paths
     languages = required_languages(part.languages, path)
     seen: set[str] = set()
@@ -60,8 +60,8 @@ def read_tmx(part: Part) -> Iterator[Pair]:
 
 
 def _units(file: BinaryIO) -> Iterator[dict[str, str]]:
-    """The texts of each unit by language; units are freed once they are read, so a file of any size fits in memory."""
-    # a memory may come from anyone: nothing outside of it is read, and libxml2 bounds what its entities expand to
+    """The texts of each unit by language; each unit is freed after it is read, so files may be of any size."""
+    # do not trust the file: nothing outside it is read, and libxml2 limits the expansion of its entities
     parser = etree.XMLPullParser(("end",), tag="{*}tu", resolve_entities="internal", no_network=True, load_dtd=True)
     parser.resolvers.add(HtmlEntities())
     error: Exception | None = None
@@ -69,7 +69,7 @@ def _units(file: BinaryIO) -> Iterator[dict[str, str]]:
         try:
             parser.feed(chunk)
         except etree.XMLSyntaxError as caught:
-            error = caught  # raised after the units before it
+            error = caught  # raised below, after the units that precede it
         _check_entities(parser)
         for _, unit in parser.read_events():
             yield _texts(unit)
@@ -82,7 +82,7 @@ def _units(file: BinaryIO) -> Iterator[dict[str, str]]:
 
 
 def _check_entities(parser: Any) -> None:
-    """libxml2 leaves an entity that nothing defines out of the text and only logs it."""
+    """Refuse undefined entities: libxml2 only logs them and omits them from the text."""
     for entry in parser.feed_error_log:
         if entry.type in _UNDEFINED:
             raise _UndefinedError(f"{entry.message} at line {entry.line}")
@@ -91,7 +91,7 @@ def _check_entities(parser: Any) -> None:
 def _texts(unit: Any) -> dict[str, str]:
     texts: dict[str, str] = {}
     for variant in unit.iterchildren("{*}tuv"):
-        language = variant.get(_XML_LANG) or variant.get("lang") or ""  # the latter before TMX 1.4
+        language = variant.get(_XML_LANG) or variant.get("lang") or ""  # `lang` before TMX 1.4
         segment = variant.find("{*}seg")
         text = "" if segment is None else in_one_line("".join(_words(segment)))
         if has_text(text) and language:
@@ -100,14 +100,14 @@ def _texts(unit: Any) -> dict[str, str]:
 
 
 def _pair(texts: dict[str, str], languages: tuple[str, str]) -> tuple[str, str]:
-    """Empty where there is no text, or one for both: en_GB and en_US may be a single en."""
+    """Source and target. A missing one is empty; so is the target if one text fits both (en for en_GB and en_US)."""
     source, target = (nearest_language(language, tuple(texts)) for language in languages)
     target = None if target == source else target
     return texts.get(source or "", ""), texts.get(target or "", "")
 
 
 def _words(element: Any) -> Iterator[str]:
-    """Text without a format's codes; what is highlighted (hi) is text."""
+    """The text without formatting codes; highlighted text (hi) is included."""
     yield element.text or ""
     for child in element:
         if isinstance(child.tag, str) and etree.QName(child).localname not in _CODES:

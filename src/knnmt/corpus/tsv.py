@@ -1,4 +1,4 @@
-"""Tab-separated values: source, target, optional origin; perhaps a header, perhaps the quotes of a spreadsheet."""
+"""Tab-separated values: source, target, optional origin; with or without a header and the quotes of a spreadsheet."""
 
 import re
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from knnmt.corpus.lines import raw_lines, read_lines
 from knnmt.corpus.pair import Pair, Part
 from knnmt.errors import CorpusError
 
-_MANY = 100  # lines with quotes around every cell: no text is like that
-_CELL = r'"(?:[^"]|"")*+"|[^"\t]*+'  # as a spreadsheet writes it: in quotes if it has any, and those doubled
+_MANY = 100  # lines with quotes around every cell; ordinary text does not have so many
+_CELL = r'"(?:[^"]|"")*+"|[^"\t]*+'  # as spreadsheets write it: a cell with quotes is quoted, its quotes doubled
 _CELLS = re.compile(rf"(?:\A|\t)({_CELL})")
 _LINE = re.compile(rf"(?:{_CELL})(?:\t(?:{_CELL}))*+")
 _SIDES = {"source": "source", "src": "source", "target": "target", "tgt": "target", "trg": "target"}
@@ -49,7 +49,7 @@ def read_tsv(part: Part) -> Iterator[Pair]:
 
 
 def _header(columns: list[str], languages: _Languages) -> list[str]:
-    """Which side each column is by its name, empty for neither; none at all where the line is no header."""
+    """The side that each column names, or an empty string; an empty list if the line is not a header."""
     names = [column.strip().strip('"') for column in columns]
     sides = [_SIDES.get(name.casefold(), "") for name in names]
     if languages is not None:
@@ -60,10 +60,10 @@ def _header(columns: list[str], languages: _Languages) -> list[str]:
 
 
 def _is_quoted(path: Traversable, languages: _Languages) -> bool:
-    """Whether a spreadsheet wrote the file: each cell that has a quote is in quotes, with those in it doubled.
+    """Whether a spreadsheet wrote the file: each cell with a quote is quoted, and its quotes are doubled.
 
-    A sentence that is a quotation looks so too: besides it takes a doubled quote, a header in quotes, or many lines
-    with nothing outside quotes.
+    A sentence that is a quotation looks the same. So the file must also have a doubled quote, a quoted header, or many
+    lines with nothing outside quotes.
     """
     evident = bare = False
     lines = 0
@@ -81,7 +81,7 @@ def _is_quoted(path: Traversable, languages: _Languages) -> bool:
             evident = evident or (number == 1 and bool(_header(cells, languages)))
             bare = bare or not all(cell.startswith('"') for cell in cells if cell)
     except CorpusError:
-        pass  # the reader reports it when it comes so far
+        pass  # the reader reports it when it reaches the line
     return evident or (lines >= _MANY and not bare)
 
 

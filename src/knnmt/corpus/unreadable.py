@@ -1,4 +1,4 @@
-"""Files that are no corpus, recognised by extension or first bytes; the error says what to do instead."""
+"""Refuse files that are not a corpus, by extension or first bytes; the error says what to do."""
 
 import codecs
 from importlib.resources.abc import Traversable
@@ -34,14 +34,14 @@ _GZIP = b"\x1f\x8b"
 
 
 def refuse_extension(path: PurePath) -> None:
-    """For files that would be taken for plain text and evidently are not."""
+    """Refuse a file that would be read as plain text although its extension says that it is not."""
     inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     if advice := _BY_EXTENSION.get(inner.suffix.lower()):
         raise CorpusError(f"{path} is a {inner.suffix} file, which knnmt does not read: {advice}.")
 
 
 def refuse_binary(start: bytes, path: Traversable) -> None:
-    """By the first line of a file that should be text."""
+    """Refuse a file whose first line is not UTF-8 text but a known binary format or UTF-16."""
     if _is_utf16(start):
         raise CorpusError(f"{path} looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`.")
     if start.startswith(_GZIP):
@@ -54,6 +54,6 @@ def refuse_binary(start: bytes, path: Traversable) -> None:
 
 
 def _is_utf16(start: bytes) -> bool:
-    """By its byte order mark, or because every second byte of Western text is zero."""
+    """Recognised by the byte order mark, or by zeros: every second byte of Western text is zero."""
     zeros = max(start[::2].count(0), start[1::2].count(0))
     return start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or (len(start) > 2 and 4 * zeros > len(start))

@@ -1,4 +1,4 @@
-"""The whole story on real text: what `knnmt demo` tells, and the report it writes."""
+"""The demo on real text: the chapters of `knnmt demo`, and the report it writes."""
 
 from knnmt.demo.examples import differing
 from knnmt.demo.report import write_report

@@ -1,32 +1,32 @@
-"""Which translations of the test set are worth a look."""
+"""Select translations of the test set to show."""
 
 from typing import Any
 
 from knnmt.evaluation import sentence_chrf
 
-_LONGEST = 18  # words of a reference that fits on a line or two
+_LONGEST = 18  # words of a reference that fits into one or two lines
 
 Example = dict[str, str]
 
 
 def differing(evaluation: dict[str, Any], count: int = 5) -> list[Example]:
-    """The first readable ones whose base and robust translations differ; not the best, just the first."""
+    """The first readable examples whose base and robust translations differ; they are not selected by quality."""
     return [example for example in _readable(evaluation) if example["base"] != example["robust"]][:count]
 
 
 def clearest(evaluation: dict[str, Any]) -> Example:
-    """The one of them that the memory helps most."""
+    """The example of `differing` that the memory improves most."""
     examples = differing(evaluation) or _readable(evaluation)
     return max(examples, key=lambda each: _chrf(each, "robust") - _chrf(each, "base"))
 
 
 def worst(evaluation: dict[str, Any]) -> Example:
-    """The one in which robust is farthest from the reference: there is something to teach."""
+    """The readable example whose robust translation is farthest from the reference: the demo teaches it."""
     return min(_readable(evaluation), key=lambda each: _chrf(each, "robust"))
 
 
 def _readable(evaluation: dict[str, Any]) -> list[Example]:
-    """Sentences of a line or two, without the numbers of addresses and examples; all, where there are none."""
+    """Short sentences without digits; all sentences if there are none."""
     translations = evaluation["translations"]
     columns = (evaluation["sources"], evaluation["references"], translations["base"], translations["robust"])
     names = ("source", "reference", "base", "robust")
@@ -35,7 +35,7 @@ def _readable(evaluation: dict[str, Any]) -> list[Example]:
 
 
 def _is_readable(example: Example) -> bool:
-    return len(example["reference"].split()) <= _LONGEST and not any(sign.isdigit() for sign in example["source"])
+    return len(example["reference"].split()) <= _LONGEST and not any(map(str.isdigit, example["source"]))
 
 
 def _chrf(example: Example, system: str) -> float:

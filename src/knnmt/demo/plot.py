@@ -1,4 +1,4 @@
-"""λ against the model's confidence: the figure of the paper's analysis."""
+"""Plot λ against the model's confidence, as in the analysis of the paper."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from knnmt.report import Axis, Point, Series, line_chart
 
 
 def lambda_plot(evaluation: dict[str, Any]) -> Markup:
-    """Mean λ of robust and adaptive where the right token is among the neighbours, and where it is not."""
+    """Mean λ of robust and adaptive if the right token is among the neighbours, and if it is not."""
     curves = [(method, retrieved) for retrieved in (True, False) for method in ("robust", "adaptive")]
     return line_chart(
         "Mean λ by the model's confidence in the right token",
@@ -19,7 +19,7 @@ def lambda_plot(evaluation: dict[str, Any]) -> Markup:
 
 
 def _curve(intervals: list[dict[str, Any]], method: str, retrieved: bool) -> Series:
-    """A point in the middle of each interval of confidence that has tokens."""
+    """One point in the middle of each confidence interval that has tokens."""
     name = f"{method}, {'retrieved' if retrieved else 'missed'}"
     points = [
         Point(

@@ -1,4 +1,4 @@
-"""The story as a page: one HTML file that asks nobody for anything."""
+"""The demo as a page: one HTML file that loads nothing else."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from knnmt.report import render_page
 
 
 def write_report(demo: Demo) -> Path:
-    """Write report.html and lambda.svg beside the store."""
+    """Write report.html and lambda.svg next to the store."""
     story = demo.story
     plot = lambda_plot(story["evaluation"])
     page = render_page(

@@ -1,4 +1,4 @@
-"""The chapters of the demo. What each found is kept, so that a demo that is run again goes on from there."""
+"""The chapters of the demo. The result of each is saved, so that the next run continues after it."""
 
 import json
 import time
@@ -25,19 +25,19 @@ from knnmt.shell import command
 from knnmt.workflow import build, evaluate, fit, info
 
 METHODS = ("vanilla", "adaptive", "robust")  # adaptive takes its temperature from vanilla
-LESSON = "your correction"  # the origin of the pair that is taught
+LESSON = "your correction"  # the origin of the pair that is added
 _SETTINGS = Settings(split=False)  # catalogue entries are translated whole, as they were stored
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """A part of the story.
+    """A part of the demo.
 
     Attributes:
-        name: what it found is kept under this name
+        name: its result is saved under this name
         title: a sentence for the reader
-        commands: what to type for the same
-        work: does it, and gives what it found, in the form of JSON
+        commands: the commands that do the same
+        work: runs the chapter; returns its result as JSON values
     """
 
     name: str
@@ -50,10 +50,10 @@ class Demo:
     """A demo with one model, in a directory of its own.
 
     Args:
-        out: demos of different models live side by side in it
-        model: the bundled one, a directory or a hub id; it must translate into English
-        options: of `TranslationModel`: languages and prefix, for models that need them
-        wheels: where the text comes from
+        out: the parent directory; each model has a subdirectory
+        model: the bundled model, a directory or a hub id; it must translate into English
+        options: for `TranslationModel`: languages and prefix, if the model needs them
+        wheels: the source of the text
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Demo:
         return languages
 
     def open(self) -> None:
-        """Take up what an earlier run has left behind."""
+        """Load the results of an earlier run."""
         check_name(self.store)
         about = {
             "version": __version__,
@@ -106,7 +106,7 @@ class Demo:
                 )
             kept["seconds"] = dict(kept["seconds"])
         except FileNotFoundError:
-            if self._has_store:  # which may have been taught what is to be tested
+            if self._has_store:  # it may contain test sentences
                 raise DemoError(
                     f"{self.directory} holds a store of which the demo knows nothing; remove it, or give another --out."
                 ) from None
@@ -116,12 +116,12 @@ class Demo:
         if "store" in kept and not self._has_store:
             return
         if not all((self.directory / "text" / f"{name}.tsv").is_file() for name in PARTS):
-            kept.pop("text", None)  # made again, as it was
+            kept.pop("text", None)  # rebuilt, with the same content
         self.story = kept
 
     @property
     def chapters(self) -> list[Chapter]:
-        """In the order they are told in."""
+        """All chapters, in order."""
         train, dev, test = (str(self.directory / "text" / f"{name}.tsv") for name in PARTS)
         model, _, options = self.given
         asked = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
@@ -162,7 +162,7 @@ class Demo:
         ]
 
     def tell(self, chapter: Chapter) -> Any:
-        """What a chapter found, now or in an earlier run."""
+        """The result of a chapter, from now or from an earlier run."""
         if chapter.name not in self.story:
             started = time.monotonic()
             found = chapter.work()
@@ -205,11 +205,11 @@ class Demo:
             if method not in self._fitted():
                 report = fit(self.store, [self.directory / "text" / "dev.tsv"], method, model=self.model)
                 if report.fitted.interrupted:
-                    raise KeyboardInterrupt  # `fit` keeps the best so far and ends well; whoever pressed it means all
+                    raise KeyboardInterrupt  # `fit` returns normally with its best result, but the whole demo must stop
         return [self._fitted()[method] for method in METHODS]
 
     def _fitted(self) -> dict[str, dict[str, Any]]:
-        """The store's combiners that were trained to the end."""
+        """The combiners of the store whose training was not interrupted."""
         combiners = info(self.store)["combiners"]
         return {each["name"]: each for each in combiners if not each["record"].get("training", {}).get("interrupted")}
 
@@ -224,7 +224,7 @@ class Demo:
         }
 
     def _explain(self) -> dict[str, Any]:
-        """How the clearest of the examples came about."""
+        """Explain the clearest example."""
         example = clearest(self.story["evaluation"])
         return example | self._explained(example["source"])
 
@@ -233,13 +233,13 @@ class Demo:
         return explain(translator, next(translator.translations([source])))
 
     def _teach(self) -> dict[str, Any]:
-        """Add the pair that robust was farthest from, and translate its source again."""
+        """Add the pair that robust translated worst, and translate its source again."""
         example = worst(self.story["evaluation"])
         source, reference = example["source"], example["reference"]
         with storage_errors(self.directory):
             self._lesson_file.write_text(f"{source}\t{reference}\n", encoding="utf-8")
         taught = np.array([pair_hash(source, reference)], dtype=np.uint64)
-        if not Store.open(self.store).contains(taught).any():  # a killed run may have done it
+        if not Store.open(self.store).contains(taught).any():  # an earlier run may have added it before it was killed
             build(self.store, [self._lesson_file], self.model, origin=LESSON)
         after = self._explained(source)
         nearest = [token["neighbours"][0]["origin"] for token in after["tokens"]]

@@ -1,4 +1,4 @@
-"""The demo's corpus: catalogues made into memory, dev and test sentences that share nothing."""
+"""The corpus of the demo: catalogues split into memory, dev and test sentences without near-duplicates."""
 
 import hashlib
 import re
@@ -12,18 +12,18 @@ from knnmt.demo.twins import TwinFinder
 from knnmt.errors import CorpusError, DemoError
 
 PARTS = ("train", "dev", "test")
-HELD_OUT = 900  # sentences, of which the first third is for the test
-_SHORTEST = 5  # words of a held-out sentence: BLEU means little for the label of a button
-_FEWEST = 2000  # pairs, below which there is no memory to speak of
+HELD_OUT = 900  # sentences; the first third is the test set
+_SHORTEST = 5  # words of a held-out sentence: BLEU means little for the labels of buttons
+_FEWEST = 2000  # pairs; with fewer the memory is too small
 
-# What programs fill in or interpret: %(name)s, %s, {name}, <b>, &nbsp;, links, `code`
+# What programs replace or interpret: %(name)s, %s, {name}, <b>, &nbsp;, links, `code`
 _CODE = re.compile(r"%\(\w+\)|%\d\$|%[sdif]\b|\{[^{}]*\}|</?\w[^<>]*>|&#?\w+;|\w://|\]\(|`")
 
 
 def prepare(wheels: Sequence[Path], languages: tuple[str, str], directory: Path) -> dict[str, int]:
-    """Write train.tsv, dev.tsv and test.tsv, the same for the same wheels and languages.
+    """Write train.tsv, dev.tsv and test.tsv; the same wheels and languages always give the same files.
 
-    Gives how many pairs each has, and how many were left out for what reason.
+    Returns the number of pairs in each file, and of those left out, by reason.
     """
     found, left_out = _read(wheels, languages)
     pairs, counts = _clean(found)
@@ -36,16 +36,16 @@ def prepare(wheels: Sequence[Path], languages: tuple[str, str], directory: Path)
     directory.mkdir(parents=True, exist_ok=True)
     for name, part in parts.items():
         lines = "".join(f"{pair.source}\t{pair.target}\t{pair.origin}\n" for pair in part)
-        new = directory / f"{name}.tsv.new"  # what has its name is whole: a demo that finds it does not make it again
+        new = directory / f"{name}.tsv.new"  # renamed when complete, so that the next run can reuse it
         new.write_text(lines, encoding="utf-8")
         new.replace(directory / f"{name}.tsv")
     return {name: len(part) for name, part in parts.items()} | counts | left_out
 
 
 def _read(wheels: Sequence[Path], languages: tuple[str, str]) -> tuple[list[Pair], dict[str, int]]:
-    """Of every wheel that has the languages; origins are lines of catalogues, wherever the wheels are.
+    """The pairs of every wheel that has the languages; an origin is a catalogue and a line, without the wheel's path.
 
-    Gives what the catalogues' own marks (fuzzy, …) leave out too, by reason.
+    Also returns how many pairs the catalogues mark as unfit (fuzzy, …), by reason.
     """
     pairs: list[Pair] = []
     left_out: Counter[str] = Counter()
@@ -62,7 +62,7 @@ def _read(wheels: Sequence[Path], languages: tuple[str, str]) -> tuple[list[Pair
 
 
 def _clean(pairs: Iterable[Pair]) -> tuple[list[Pair], dict[str, int]]:
-    """Pairs a translator would learn from, and how many were left out by reason."""
+    """The pairs that are useful in a memory, and how many were left out, by reason."""
     kept: dict[int, Pair] = {}
     counts = Counter({"with placeholders or markup": 0, "the same in both languages": 0, "repeated": 0})
     for pair in pairs:
@@ -78,8 +78,10 @@ def _clean(pairs: Iterable[Pair]) -> tuple[list[Pair], dict[str, int]]:
 
 
 def _split(pairs: list[Pair]) -> dict[str, list[Pair]]:
-    """Held out are sentences without a twin on either side anywhere, drawn by a hash of the English text: nearly the
-    same ones for every language."""
+    """Hold out sentences that have no twin on either side.
+
+    A hash of the English text selects them, so they are nearly the same for every source language.
+    """
     order = sorted(range(len(pairs)), key=lambda i: hashlib.blake2b(normalise(pairs[i].target).encode()).digest())
     finders = [TwinFinder([pair.source for pair in pairs]), TwinFinder([pair.target for pair in pairs])]
     held_out: list[int] = []

@@ -1,4 +1,4 @@
-"""Texts that are almost the same: a test sentence whose twin is in the memory tests nothing."""
+"""Find near-duplicates ("twins"): a test sentence with a twin in the memory tests nothing."""
 
 import math
 import re
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from knnmt.corpus import normalise
 
-TWINS = 0.6  # share of all their words that two texts have in common
-CONTAINED = 0.9  # share of a text's words that another has too
+TWINS = 0.6  # two texts are twins if they share this part of all their words
+CONTAINED = 0.9  # or if the other text has this part of a text's words
 
 
 class TwinFinder:
-    """Finds out which of some texts have a near-duplicate among the others, without comparing all with all."""
+    """Finds texts that have a near-duplicate among the others, without comparing all pairs of texts."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.words = [frozenset(re.findall(r"[^\W\d_]+", normalise(text))) for text in texts]
@@ -22,14 +22,14 @@ class TwinFinder:
                 self.holders[word].append(index)
 
     def has_twin(self, index: int) -> bool:
-        """Whether another text is nearly the same or holds nearly all of its words.
+        """Whether another text is nearly the same or contains nearly all of its words.
 
-        Numbers and punctuation do not count; a text without words has a twin.
+        Numbers and punctuation do not count; a text without words counts as having a twin.
         """
         words = self.words[index]
         if not words:
             return True
-        # two texts that share enough must share one of these: the rest is too few
+        # a twin must share at least one of these words: the remaining words are too few
         rarest = sorted(words, key=lambda word: (len(self.holders[word]), word))
         rarest = rarest[: len(words) - math.ceil(TWINS * len(words)) + 1]
         others = {other for word in rarest for other in self.holders[word]} - {index}

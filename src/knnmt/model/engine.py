@@ -1,4 +1,4 @@
-"""What runs a model: its decoder token by token, or over whole targets at once."""
+"""The interface of the engines: they run a decoder token by token, or over whole targets at once."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,11 @@ from knnmt.model.batching import TOKENS_PER_BATCH, TOKENS_PER_CPU_BATCH, batches
 from knnmt.model.logits import Logits
 from knnmt.model.translation_model import TranslationModel
 
-_CHUNK_VALUES = 4_000_000  # logits held at once in the teacher-forced pass: 16 MB, and cache-friendly
+_CHUNK_VALUES = 4_000_000  # logits held at once in the teacher-forced pass: 16 MB, which caches well
 
 
 class Purpose(Enum):
-    """What an engine is wanted for; it is checked for that before it is used."""
+    """What an engine is used for; it is checked for this purpose before use."""
 
     STEPS = "translating, token by token"
     TARGETS = "teacher forcing, whole targets at once"
@@ -27,14 +27,14 @@ class Purpose(Enum):
 
 @dataclass(frozen=True)
 class States:
-    """The states of one teacher-forced batch, padding dropped: sentence after sentence, position after position.
+    """The states of one teacher-forced batch, without padding: sentence after sentence, position after position.
 
     Attributes:
-        sentences: which of the given sentences, in the order their positions follow  # [batch]
-        lengths: how many positions each of them has  # [batch]
+        sentences: the index of each sentence, in the order of the positions  # [batch]
+        lengths: the number of positions of each sentence  # [batch]
         keys: what is stored and searched  # [positions, dim]
-        hidden: what enters the output projection  # [positions, d_model]
-        tokens: the token to be predicted there  # [positions]
+        hidden: the input of the output projection  # [positions, d_model]
+        tokens: the token to predict at each position  # [positions]
     """
 
     sentences: NDArray[np.int64]
@@ -46,11 +46,11 @@ class States:
 
 @dataclass(frozen=True)
 class StepStates:
-    """The states that each row's next token is predicted from.
+    """The states from which the next token of each row is predicted.
 
     Attributes:
-        keys: what is searched for  # [rows, dim]
-        hidden: what enters the output projection  # [rows, d_model]
+        keys: the queries of the search  # [rows, dim]
+        hidden: the input of the output projection  # [rows, d_model]
     """
 
     keys: Tensor
@@ -58,24 +58,24 @@ class StepStates:
 
 
 class Decoder(ABC):
-    """Some sentences in the middle of being translated; it begins with one row for each.
+    """Sentences that are being translated; it starts with one row per sentence.
 
-    States and logits may be overwritten by the next step.
+    The next step may overwrite states and logits.
     """
 
     @abstractmethod
     def step(self, tokens: Tensor) -> StepStates:
-        """Read the rows' next tokens.  # tokens [rows, one or more]"""
+        """Read the next tokens of each row.  # tokens [rows, one or more]"""
 
     @abstractmethod
     def project(self, states: StepStates, tokens: Tensor | None = None) -> Logits:
-        """The logits of the rows, float32: of all tokens, or of some.  # tokens [columns]"""
+        """The logits of each row, float32, for all tokens or for some.  # tokens [columns]"""
 
     @abstractmethod
     def select(self, rows: Tensor) -> None:
-        """Go on with some of the rows, in this order, some of them perhaps several times.
+        """Keep these rows, in this order; a row may occur several times.
 
-        Every sentence that stays has as many rows as every other, one behind the other.
+        All sentences that remain have the same number of rows, and the rows of a sentence are adjacent.
         """
 
 
@@ -83,8 +83,8 @@ class Engine(ABC):
     """A way to run a model.
 
     Attributes:
-        model: what it runs
-        name, precision: as they are written in stores and signatures
+        model: the model that it runs
+        name, precision: as written in stores and signatures
     """
 
     name: ClassVar[str]
@@ -98,7 +98,7 @@ class Engine(ABC):
 
     @abstractmethod
     def decode_targets(self, ids: Tensor, mask: Tensor, decoder_input: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and what enters the output projection, at every position of given targets.
+        """The keys and the inputs of the output projection, at every position of the targets.
 
         Args:
             ids, mask: of the sources  # [batch, source length]
@@ -110,29 +110,29 @@ class Engine(ABC):
 
     @abstractmethod
     def project(self, hidden: Tensor, tokens: Tensor | None = None) -> Logits:
-        """The logits of some states: of all tokens, or of some.  # hidden [rows, d_model], tokens [columns]"""
+        """The logits of states, for all tokens or for some.  # hidden [rows, d_model], tokens [columns]"""
 
     @property
     def chunk_rows(self) -> int:
-        """How many rows × vocabulary are worth having at once."""
+        """How many rows of logits over the vocabulary to compute at once."""
         return max(16, _CHUNK_VALUES // self.model.vocab_size)
 
     @torch.inference_mode()
     def log_p(self, states: States) -> Tensor:
-        """log p_NMT of each position's own token, in chunks that touch the vocabulary once.  # [positions]"""
+        """log p_NMT of each position's own token, in chunks, so that few logits are held at once.  # [positions]"""
         chunks = zip(
             torch.split(states.hidden, self.chunk_rows), torch.split(states.tokens, self.chunk_rows), strict=True
         )
         return torch.cat([self.token_log_p(hidden, tokens) for hidden, tokens in chunks])
 
     def token_log_p(self, hidden: Tensor, tokens: Tensor) -> Tensor:
-        """log p_NMT of one token per row; makes all rows × vocabulary at once.  # [rows]"""
+        """log p_NMT of one token per row; computes the logits of all rows at once.  # [rows]"""
         return self.project(hidden).log_p(tokens[:, None]).squeeze(1)
 
     def batches(
         self, sources: Sequence[list[int]], targets: Sequence[list[int]], budget: int | None = None
     ) -> Iterator[States]:
-        """Teacher-forced states of all sentences, in batches of like length."""
+        """Teacher-forced states of all sentences, in batches of similar length."""
         budget = budget or (TOKENS_PER_CPU_BATCH if self.model.device.type == "cpu" else TOKENS_PER_BATCH)
         for batch in batches_by_tokens(sources, targets, budget):
             yield self.teacher_forced([sources[i] for i in batch], [targets[i] for i in batch], batch)
@@ -144,25 +144,25 @@ class Engine(ABC):
         targets: Sequence[list[int]],
         sentences: NDArray[np.int64] | None = None,
     ) -> States:
-        """One pass over a batch of encoded sentences; the vocabulary is not touched.
+        """One pass over a batch of encoded sentences; no logits are computed.
 
         Args:
-            sentences: their numbers, as the states carry them; 0, 1, … by default  # [batch]
+            sentences: their indices, which the states repeat; 0, 1, … by default  # [batch]
         """
         model = self.model
         prefix = list(model.codec.prefix)
-        # Never `labels`: FSMT would decode the shifted source. The target without its end is what goes in.
+        # Never `labels`: FSMT would decode the shifted source. The decoder reads the target without its last token.
         decoder_input = model.pad([prefix + target[:-1] for target in targets])
         keys, hidden = self.decode_targets(*model.pad_sources(sources), decoder_input)
-        given = len(prefix) - 1  # positions whose prediction is forced, not the model's
+        forced = len(prefix) - 1  # positions whose token is given, not predicted
         lengths = np.array([len(target) for target in targets], dtype=np.int64)
-        real = torch.arange(decoder_input.shape[1] - given) < torch.from_numpy(lengths)[:, None]  # no padding
+        real = torch.arange(decoder_input.shape[1] - forced) < torch.from_numpy(lengths)[:, None]  # no padding
         real = real.to(model.device)
-        chosen = hidden[:, given:][real]
+        hidden = hidden[:, forced:][real]
         return States(
             sentences=np.arange(len(targets)) if sentences is None else sentences,
             lengths=lengths,
-            keys=keys[:, given:][real] if model.key_layer == "ffn_input" else chosen,
-            hidden=chosen,
+            keys=keys[:, forced:][real] if model.key_layer == "ffn_input" else hidden,
+            hidden=hidden,
             tokens=torch.tensor([token for target in targets for token in target], device=model.device),
         )

@@ -1,4 +1,4 @@
-"""What a model and a tokenizer are, in 32 hexadecimal digits: a store is bound to its model by them."""
+"""Fingerprints of a model and a tokenizer, 32 hexadecimal digits each: they bind a store to its model."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-_SAMPLES = 4096  # values of a parameter that count; enough to tell any two models apart
+_SAMPLES = 4096  # values per parameter that are hashed; enough to distinguish any two models
 
 _PROBES = (
     "Hello world!",
@@ -21,7 +21,7 @@ _PROBES = (
 def model_fingerprint(model: torch.nn.Module) -> str:
     """BLAKE2b over the parameters in name order: name, shape, at most 4,096 evenly spaced values as fp16.
 
-    Directories, hub ids, `.bin`, safetensors and fp16 copies of the same model agree.
+    It is the same for a directory, a hub id, `.bin`, safetensors and an fp16 copy of one model.
     """
     digest = hashlib.blake2b(digest_size=16)
     for name, parameter in sorted(model.named_parameters()):

@@ -1,4 +1,4 @@
-"""From a name to a Hugging Face model: a directory wins over the bundled model, and that over the hub."""
+"""Load a Hugging Face model by name: a directory comes first, then a bundled model, then the hub."""
 
 import logging
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from knnmt.errors import ModelError
 from knnmt.out_of_memory import is_out_of_memory, not_enough_memory
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-# In a wheel the models lie in the package, in a checkout beside `src`.
+# A wheel has the models in the package, a checkout has them next to `src`.
 _BUNDLES = (_PACKAGE / "models", _PACKAGE.parents[1] / "models")
 
 
@@ -40,7 +40,7 @@ def resolve(name: str) -> tuple[str, bool]:
 def _is_utf8(name: str) -> bool:
     try:
         name.encode()
-    except UnicodeEncodeError:  # what is no UTF-8 in a path is lone surrogates in Python
+    except UnicodeEncodeError:  # Python represents bytes of a path that are not UTF-8 as lone surrogates
         return False
     return True
 
@@ -57,29 +57,29 @@ def load_pretrained(name: str, device: str = "auto") -> tuple[Any, Any]:
                     "give an encoder-decoder translation model such as Marian, NLLB or T5."
                 )
             tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=local)
-            # float32 whatever it was saved in: half precision is slow on a CPU, and keys should not depend on it
+            # always float32: half precision is slow on a CPU, and keys must not depend on how the model was saved
             model = AutoModelForSeq2SeqLM.from_pretrained(
                 path, dtype=torch.float32, weights_only=True, local_files_only=local
             )
     except ModelError:
         raise
-    except Exception as error:  # transformers raises whatever its parts raise
+    except Exception as error:  # transformers and its dependencies raise many types
         if is_out_of_memory(error):
             raise not_enough_memory(f"load the model {name}", also=", use a smaller model") from error
         where = "could not be read" if local else "is no directory here and could not be fetched from the hub"
-        reason = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:300]  # transformers gives a page of advice
+        reason = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:300]  # transformers adds a page of advice
         raise ModelError(
             f"The model {name} {where} ({reason}); check its name, or give a complete directory."
         ) from error
-    return _moved(model, device).eval(), tokenizer
+    return _on_device(model, device).eval(), tokenizer
 
 
-def _moved(model: Any, device: str) -> Any:
+def _on_device(model: Any, device: str) -> Any:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         return model.to(device)
-    except (RuntimeError, AssertionError) as error:  # a name torch does not know; CUDA that is not there
+    except (RuntimeError, AssertionError) as error:  # unknown to torch, or CUDA is missing
         if is_out_of_memory(error):
             raise not_enough_memory(f"hold the model on {device}", also=", use --device cpu") from error
         raise ModelError(f"There is no device {device} here; use auto, cpu, cuda or cuda:0.") from error
@@ -87,7 +87,7 @@ def _moved(model: Any, device: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """transformers draws a bar for every load, and the hub's client tells of every try; ours is the one sentence."""
+    """Hide the progress bar of transformers and the hub client's log of retries; knnmt reports one sentence."""
     shown = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     hub = logging.getLogger("huggingface_hub")

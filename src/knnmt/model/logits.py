@@ -1,19 +1,19 @@
-"""What a model says of the next token: the logits of all tokens, or of some."""
+"""The logits of the next token, for all tokens or for some."""
 
 import torch
 from torch import Tensor
 
-_BLOCK = 64  # columns whose highest entry is looked at first
+_BLOCK = 64  # columns per block; `_top` compares the maxima of blocks first
 
 
 class Logits:
-    """The logits of some rows. What is computed from them is kept, so that the vocabulary is read once.
+    """The logits of some rows. Results are cached, so that the vocabulary is read only once.
 
-    A log p is the share among the tokens that have a column: with all of them it is log p_NMT.
+    A log p is normalised over the tokens that have a column: if all tokens have one, it is log p_NMT.
 
     Args:
         values: [rows, columns]
-        tokens: the token of each column, each once; None where column i is token i  # [columns]
+        tokens: the token of each column, without repetition; None if column i is token i  # [columns]
     """
 
     def __init__(self, values: Tensor, tokens: Tensor | None = None) -> None:
@@ -39,9 +39,9 @@ class Logits:
         if self._log_sum_exp is None:
             self.read_highest(1)
             best, column = self._highest[0][:, :1], self._highest[1][:, :1]
-            # from the share of the highest entry: torch's softmax is one pass, its logsumexp several
-            share = self.values.softmax(1, dtype=torch.float32).gather(1, column)
-            self._log_sum_exp = (best.float() - share.log()).squeeze(1)
+            # from the probability of the highest entry: torch's softmax takes one pass, its logsumexp several
+            p = self.values.softmax(1, dtype=torch.float32).gather(1, column)
+            self._log_sum_exp = (best.float() - p.log()).squeeze(1)
         return self._log_sum_exp
 
     def highest(self, count: int) -> tuple[Tensor, Tensor]:
@@ -52,12 +52,12 @@ class Logits:
         return log_p, columns if self.tokens is None else self.tokens[columns]
 
     def read_highest(self, count: int) -> None:
-        """Look for so many of the highest at once: who asks for fewer later takes them from these."""
+        """Find the `count` highest entries of each row now, so that later calls for fewer reuse them."""
         if self._highest[0].shape[1] < count:
             self._highest = _top(self.values, count)
 
     def of(self, tokens: Tensor) -> Tensor:
-        """The logits of some tokens; −inf where a token has no column.  # float32, as tokens: [rows, n]"""
+        """The logits of some tokens; −inf if a token has no column.  # tokens [rows, n] → float32 [rows, n]"""
         if self.tokens is None:
             return self.values.gather(1, tokens).float()
         if self._sorted is None:
@@ -68,18 +68,18 @@ class Logits:
         return found.masked_fill(ascending[rank] != tokens, -torch.inf)
 
     def log_p(self, tokens: Tensor) -> Tensor:
-        """log p of some tokens; −inf where a token has no column.  # float32, as tokens: [rows, n]"""
+        """log p of some tokens; −inf if a token has no column.  # tokens [rows, n] → float32 [rows, n]"""
         return self.of(tokens) - self.log_sum_exp[:, None]
 
     def log_p_sum(self, lowest: float) -> Tensor:
-        """Σ log p over all columns, a log p below `lowest` counted as that.  # [rows]"""
+        """Σ log p over all columns; a log p below `lowest` counts as `lowest`.  # [rows]"""
         return self.values.float().sub(self.log_sum_exp[:, None]).clamp_min_(lowest).sum(1)
 
 
 def _top(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`topk` of each row, several times quicker for long rows.
+    """`topk` of each row, several times faster for long rows.
 
-    None of the highest entries is outside the `count` blocks with the highest maxima, so only these are looked through.
+    The `count` highest entries are all in the `count` blocks with the highest maxima, so only these are searched.
     """
     rows, width = values.shape
     blocks = width // _BLOCK

@@ -1,4 +1,4 @@
-"""Models and tokenizers that several threads use: one lock for each, and passes of ours apart from everybody else's."""
+"""Models and tokenizers that threads share: one lock for each, and a mark for forward passes that knnmt runs itself."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -10,17 +10,17 @@ _LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _GUARD = Lock()
 
 
-class _Here(local):
-    """Of this thread."""
+class _ThreadState(local):
+    """How many passes of knnmt are open in this thread."""
 
     passes = 0
 
 
-_here = _Here()
+_thread = _ThreadState()
 
 
 def lock_of(shared: Any) -> AbstractContextManager[Any]:
-    """The one lock of a Hugging Face model or tokenizer, however many objects of ours wrap it."""
+    """The lock of a Hugging Face model or tokenizer, the same for all knnmt objects that wrap it."""
     with _GUARD:
         lock: AbstractContextManager[Any] = _LOCKS.setdefault(shared, RLock())
     return lock
@@ -28,15 +28,15 @@ def lock_of(shared: Any) -> AbstractContextManager[Any]:
 
 @contextmanager
 def own_pass(model: Any) -> Iterator[None]:
-    """A Hugging Face model that knnmt runs itself: one thread at a time, because a pass sets hooks on its modules."""
+    """Around a pass that knnmt runs itself: one thread at a time, because a pass sets hooks on the modules."""
     with lock_of(model):
-        _here.passes += 1
+        _thread.passes += 1
         try:
             yield
         finally:
-            _here.passes -= 1
+            _thread.passes -= 1
 
 
 def in_own_pass() -> bool:
-    """Whether this thread is running a model for knnmt itself, which mixes its memory in elsewhere."""
-    return _here.passes > 0
+    """Whether this thread is in a pass that knnmt runs itself; such a pass adds the memory elsewhere."""
+    return _thread.passes > 0

@@ -1,4 +1,4 @@
-"""Where a decoder's states are seen: what enters the output projection, and what enters the last feed-forward."""
+"""Record a decoder's states: the inputs of the output projection and of the last feed-forward."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ KEY_LAYERS = ("output", "ffn_input")
 
 def output_projection(model: Any) -> nn.Linear:
     """The module that turns a decoder state into logits."""
-    # FSMT's get_output_embeddings gives an Embedding; the projection sits inside its decoder.
+    # FSMT's get_output_embeddings gives an Embedding; the projection is in its decoder.
     decoder = model.get_decoder()
     projection = getattr(decoder, "output_projection", None) or model.get_output_embeddings()
     if not isinstance(projection, nn.Linear):
@@ -35,12 +35,12 @@ def feed_forward(model: Any) -> nn.Module:
 
 
 class Heard(local):
-    """The states of the forward pass that ran last in this thread.
+    """The states of the latest forward pass in this thread.
 
     Attributes:
-        hidden: what entered the output projection  # [batch, length, d_model]
+        hidden: the input of the output projection  # [batch, length, d_model]
         keys: what is stored and searched; the same tensor for the key layer `output`  # [batch, length, dim]
-        tokens: what the decoder read; None where nobody asked for it or it read no ids  # [batch, length]
+        tokens: what the decoder read; None if it was not recorded or the decoder read no ids  # [batch, length]
     """
 
     hidden: Tensor = torch.empty(0)
@@ -53,7 +53,7 @@ class Heard(local):
 
 
 class Tap:
-    """The places in a model where its decoder's states are seen."""
+    """The modules of a model whose inputs are the decoder's states."""
 
     def __init__(self, model: Any, key_layer: str) -> None:
         if key_layer not in KEY_LAYERS:
@@ -71,19 +71,19 @@ class Tap:
 
     @contextmanager
     def listening(self, project: bool = True, tokens: bool = False) -> Iterator[Heard]:
-        """Record a pass of ours while the block runs; other threads' passes of the model are not touched.
+        """Record the passes of this thread while the block runs; passes of other threads are not affected.
 
         Args:
-            project: without it the vocabulary is never touched: logits come out empty
-            tokens: record what the decoder reads too
+            project: if False, no logits are computed: they are empty
+            tokens: also record what the decoder reads
         """
-        mine = get_ident()
-        with own_pass(self.model), self.hooks(lambda: get_ident() == mine, project, tokens) as heard:
+        this_thread = get_ident()
+        with own_pass(self.model), self.hooks(lambda: get_ident() == this_thread, project, tokens) as heard:
             yield heard
 
     @contextmanager
     def hooks(self, acts: Callable[[], bool], project: bool = True, tokens: bool = False) -> Iterator[Heard]:
-        """Record every pass for which `acts` says so, each thread's for itself; arguments as for `listening`."""
+        """Record every pass for which `acts()` is true, separately per thread; other arguments as for `listening`."""
         heard = Heard()
 
         def at_projection(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor] | None:
@@ -99,7 +99,7 @@ class Tap:
             if acts():
                 heard.keys = inputs[0].transpose(0, 1) if self.fsmt else inputs[0]
 
-        # without options where another thread's pass sees the hook while it is being set or removed
+        # `options` is missing if another thread's pass meets the hook while it is being set or removed
         def at_decoder(module: nn.Module, inputs: Any, options: dict[str, Any] | None = None) -> Any:
             if options is None or not acts():
                 return None
@@ -124,7 +124,7 @@ class Tap:
 def _mask_the_future(
     module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """FSMT with its cache on makes no causal mask, so several positions per call (assisted decoding) see the future."""
+    """Add the causal mask that FSMT omits when it uses its cache: assisted decoding has several positions per call."""
     length = inputs[0].shape[1]
     if options["decoder_causal_mask"] is None and length > 1:
         cache = options.get("past_key_values")

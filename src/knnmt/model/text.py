@@ -1,4 +1,4 @@
-"""Between text and token ids, with the traps of each family: language tokens, forced tokens, two vocabularies."""
+"""Convert text to token ids and back, for each family: language tokens, forced tokens, two vocabularies."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,16 +7,16 @@ from typing import Any
 from knnmt.errors import ModelError
 from knnmt.model.sharing import lock_of
 
-_UNLIMITED = 1024  # where neither the model nor the tokenizer knows a limit
+_UNLIMITED = 1024  # if neither the model nor the tokenizer has a limit
 
 
 class Codec:
-    """A tokenizer bound to one direction of translation. Others may share it, in this thread or another.
+    """A tokenizer bound to one direction of translation. Other objects and threads may share the tokenizer.
 
     Attributes:
-        source_lang, target_lang: as the model spells them, or None where it does not say
-        prefix: the decoder's first inputs, which are given and never predicted: the start token and, where the
-            model has one, the forced language token
+        source_lang, target_lang: as the model writes them, or None if it does not say
+        prefix: the first inputs of the decoder, which are never predicted: the start token and the forced language
+            token, if the model has one
         eos: the id of the end of sentence
         max_length: the longest source or target, in tokens
     """
@@ -40,19 +40,19 @@ class Codec:
         if self.multilingual:
             self.source_lang, self.target_lang = self._checked_languages(source_lang, target_lang)
         else:
-            self.source_lang = _agree("source", _own(tokenizer, "source_lang", "src_lang"), source_lang)
-            self.target_lang = _agree("target", _own(tokenizer, "target_lang", "tgt_lang"), target_lang)
+            self.source_lang = _agree("source", _first_attribute(tokenizer, "source_lang", "src_lang"), source_lang)
+            self.target_lang = _agree("target", _first_attribute(tokenizer, "target_lang", "tgt_lang"), target_lang)
         self.prefix = self._prefix(model)
-        # a forced token takes a place of the decoder's too
+        # a forced token takes a position of the decoder
         self.max_length = _max_length(model.config, tokenizer) - (len(self.prefix) - 1)
 
     @property
     def languages(self) -> tuple[str, str] | None:
-        """Both languages, where both are known."""
+        """Source and target language, if both are known."""
         return (self.source_lang, self.target_lang) if self.source_lang and self.target_lang else None
 
     def encode_sources(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each source, whole; over-long ones are the caller's to skip or cut."""
+        """Token ids of each source, not truncated: the caller skips or truncates long ones."""
         if not texts:
             return []
         texts = [self.source_prefix + text for text in texts]
@@ -60,7 +60,7 @@ class Codec:
             return list(tokenizer(texts, verbose=False)["input_ids"])
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each target as the model is to predict them: no forced prefix, end of sentence last."""
+        """Token ids of each target as the model should predict it: no forced prefix, but the end of sentence."""
         if not texts:
             return []
         with self.bound() as tokenizer, self._as_target():
@@ -68,7 +68,7 @@ class Codec:
         return [self._predicted(row) for row in rows]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """The text of each row of target ids, special tokens dropped."""
+        """The text of each row of target ids, without special tokens."""
         with lock_of(self.tokenizer):
             return list(self.tokenizer.batch_decode(list(rows), skip_special_tokens=True))
 
@@ -78,7 +78,7 @@ class Codec:
             return str(self.tokenizer.convert_ids_to_tokens(token))
 
     def truncate_source(self, ids: list[int]) -> list[int]:
-        """The first `max_length` tokens, the closing special tokens kept."""
+        """The first `max_length` tokens, including the special tokens at the end."""
         if len(ids) <= self.max_length:
             return ids
         closing = ids[::-1].index(self.eos) + 1 if self.eos in ids else 0
@@ -87,7 +87,7 @@ class Codec:
     def _predicted(self, row: list[int]) -> list[int]:
         if len(self.prefix) > 1 and row[:1] == [self.prefix[1]]:
             row = row[1:]
-        # mBART-cc25 writes its language behind the end of sentence; nothing behind that is ever predicted.
+        # mBART-cc25 writes its language after the end of sentence; what follows the end is never predicted.
         content = row[: row.index(self.eos)] if self.eos in row else row
         return [*content, self.eos]
 
@@ -102,7 +102,7 @@ class Codec:
         return source_lang, target_lang
 
     def _language_id(self, code: str) -> int:
-        # A bare "de" may be an ordinary piece: M2M100 wraps its codes (__de__), the others know theirs as special.
+        # "de" may be an ordinary token: M2M100 writes its codes as __de__, other families have special tokens.
         tokenizer = self.tokenizer
         if hasattr(tokenizer, "get_lang_id"):
             index = tokenizer.get_lang_id(code) if code in tokenizer.lang_code_to_token else None
@@ -133,9 +133,9 @@ class Codec:
 
     @contextmanager
     def bound(self) -> Iterator[Any]:
-        """The tokenizer set to this direction, with no other thread in it; afterwards it is as it was.
+        """The tokenizer, locked and set to this direction; its former state is restored afterwards.
 
-        A tokenizer keeps its languages, its padding and whether it reads sources or targets in itself.
+        The languages, the padding and whether it reads sources or targets are state of the tokenizer.
         """
         tokenizer = self.tokenizer
         with lock_of(tokenizer):
@@ -151,7 +151,7 @@ class Codec:
 
     @contextmanager
     def _as_target(self) -> Iterator[None]:
-        """FSMT's tokenizer always encodes with the source's vocabulary and language; lend it the target's."""
+        """Give FSMT's tokenizer the target's vocabulary and language; it always encodes with those of the source."""
         if not self.two_vocabularies:
             yield
             return
@@ -165,7 +165,7 @@ class Codec:
             tokenizer.encoder, tokenizer.src_lang = kept
 
 
-def _own(tokenizer: Any, *names: str) -> str | None:
+def _first_attribute(tokenizer: Any, *names: str) -> str | None:
     for name in names:
         if value := getattr(tokenizer, name, None):
             return str(value)

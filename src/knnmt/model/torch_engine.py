@@ -1,4 +1,4 @@
-"""Torch runs a model, of any family, as transformers has it."""
+"""The torch engine: it runs the model of transformers as it is."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from knnmt.model.translation_model import TranslationModel
 
 
 class TorchEngine(Engine):
-    """Runs any family; it holds nothing but the model."""
+    """Runs models of any family; it has no state except the model."""
 
     name = "torch"
 
@@ -31,7 +31,7 @@ class TorchEngine(Engine):
             return heard.keys, heard.hidden
 
     def project(self, hidden: Tensor, tokens: Tensor | None = None) -> Logits:
-        """Of some tokens only their rows of the projection's weight are read."""
+        """For some tokens, only their rows of the projection's weight are read."""
         weight, bias = self.model.tap.projection.weight, self.model.bias
         if tokens is not None:
             tokens = tokens.to(weight.device)
@@ -46,7 +46,7 @@ class TorchDecoder(Decoder):
         with own_pass(self.model.hf):
             self.encoded: Any = self.model.hf.get_encoder()(input_ids=ids, attention_mask=self.mask)
         self.cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        self.width = 1  # rows of a sentence
+        self.width = 1  # rows per sentence
 
     @torch.inference_mode()
     def step(self, tokens: Tensor) -> StepStates:
@@ -68,7 +68,7 @@ class TorchDecoder(Decoder):
     def select(self, rows: Tensor) -> None:
         kept: Any = rows.to(self.model.device)
         self.cache.self_attention_cache.reorder_cache(kept)
-        # What the rows of a sentence know of its source is the same, so it stays where they only change places.
+        # Rows of one sentence have the same source, so rows that only move within it need no copy of its states.
         before = torch.arange(len(self.mask)) // self.width
         sentences = rows // self.width
         self.width = len(rows) // len(torch.unique_consecutive(sentences))

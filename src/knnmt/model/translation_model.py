@@ -1,4 +1,4 @@
-"""Any Hugging Face encoder-decoder as kNN-MT needs it: its tokens, where its states are seen, what identifies it."""
+"""A Hugging Face encoder-decoder as kNN-MT needs it: with its tokens, its decoder states and its fingerprints."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -21,8 +21,8 @@ class TranslationModel:
     Args:
         model: a Hugging Face encoder-decoder with a language-modelling head
         tokenizer: its tokenizer
-        name: what the user calls it; written in the stores made with it
-        key_layer: `output`, the input of the output projection, or `ffn_input`, that of the last feed-forward
+        name: as the user gave it; recorded in stores built with it
+        key_layer: `output`, the input of the output projection, or `ffn_input`, the input of the last feed-forward
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class TranslationModel:
     def load(cls, name: str, *, device: str = "auto", **options: Any) -> "TranslationModel":
         """Load by directory, hub id or the name of a bundled model; `options` as for the class."""
         model, tokenizer = load_pretrained(name, device)
-        # a store may be used from another working directory than it was made in
+        # absolute, because a store may be used from another working directory
         return cls(model, tokenizer, str(Path(name).resolve()) if Path(name).is_dir() else name, **options)
 
     @property
@@ -77,7 +77,7 @@ class TranslationModel:
 
     @cached_property
     def bias(self) -> Tensor | None:
-        """What is added to the projected state  # [vocabulary]"""
+        """The bias of the logits, if there is any.  # [vocabulary]"""
         extra = getattr(self.hf, "final_logits_bias", None)
         own = self.tap.projection.bias
         parts = [part.reshape(-1) for part in (own, extra) if part is not None]
@@ -85,20 +85,20 @@ class TranslationModel:
 
     def pad_sources(self, sources: Sequence[list[int]]) -> tuple[Tensor, Tensor]:
         """Ids and attention mask of a batch of encoded sources.  # both [batch, length]"""
-        # by the tokenizer's own lengths: a pad token may be a start token too
+        # from the lengths, not from the ids: the pad token may also be a start token
         lengths = torch.tensor([[len(source)] for source in sources])
         padded = self.pad(sources)
         mask = torch.arange(padded.shape[1]) < lengths
         return padded, mask.long().to(self.device)
 
     def pad(self, rows: Sequence[list[int]]) -> Tensor:
-        """Rows of tokens, padded behind to the longest.  # [rows, length]"""
+        """Rows of tokens, padded at the end to the longest.  # [rows, length]"""
         width = max(map(len, rows))
         return torch.tensor([row + [self.codec.pad] * (width - len(row)) for row in rows], device=self.device)
 
     @torch.inference_mode()
     def check_projection(self) -> None:
-        """Refuse a model that does more to its logits than project and add a bias: log p would be wrong."""
+        """Refuse a model whose logits are not just a projection and a bias: log p would be wrong."""
         ids = torch.tensor([[self.codec.eos]], device=self.device)
         start = torch.tensor([[self.codec.prefix[0]]], device=self.device)
         with self.tap.listening() as heard:

@@ -1,4 +1,4 @@
-"""What pages are made of: one HTML file with its style and charts in it, which loads nothing from anywhere."""
+"""Build pages: one HTML file per page, with its style and charts inside, that loads no other files."""
 
 from knnmt.report.charts import Axis, Point, Series, line_chart
 from knnmt.report.page import render_page

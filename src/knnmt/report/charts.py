@@ -1,12 +1,12 @@
-"""A line chart as an SVG that needs nothing else: two axes, series, a legend, and a label at every point."""
+"""A line chart as a self-contained SVG: two axes, series, a legend, and a label for every point."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-_LEFT, _TOP, _WIDTH, _HEIGHT = 48, 36, 400, 240  # of the plane, in a picture of 640 × 330
-_COLOURS = (  # on a light and on a dark page
+_LEFT, _TOP, _WIDTH, _HEIGHT = 48, 36, 400, 240  # of the plot area, in a picture of 640 × 330
+_COLOURS = (  # for light and for dark pages
     ("#1768ac", "#5fb0f0"),
     ("#d1661a", "#f59a56"),
     ("#3b7d2f", "#8fce7f"),
@@ -27,7 +27,7 @@ path {{ fill: none; stroke: var(--line); stroke-width: 2.5 }} circle {{ fill: va
 
 @dataclass(frozen=True)
 class Axis:
-    """From `low` to `high`, with a number at each end and between `steps` equal intervals."""
+    """An axis from `low` to `high`, divided into `steps` equal intervals, with a number at each boundary."""
 
     title: str
     low: float = 0.0
@@ -36,11 +36,11 @@ class Axis:
     number_format: str = ".1f"
 
     def share(self, value: float) -> float:
-        """Where a value lies: 0 at the low end, 1 at the high end."""
+        """The position of a value on the axis: 0 at the low end, 1 at the high end."""
         return (value - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Where each number stands, as a share, and the number."""
+        """The position of each number, as a share, and the number."""
         shares = [step / self.steps for step in range(self.steps + 1)]
         return [(share, format(self.low + share * (self.high - self.low), self.number_format)) for share in shares]
 
@@ -65,12 +65,12 @@ class Series:
 
 
 def line_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Markup:
-    """The chart as an element of a page, or as a file of its own.
+    """The chart as an SVG element, which can also be a separate file.
 
     Example:
         line_chart("BLEU by K", Axis("K", 0, 64, 4, ".0f"), Axis("BLEU", 0, 50), [Series("robust", points)])
     """
-    shapes = [_grid(x, y), *(_line(each, place, x, y) for place, each in enumerate(series))]
+    shapes = [_grid(x, y), *(_line(each, row, x, y) for row, each in enumerate(series))]
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 330" role="img">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style>{''.join(shapes)}</svg>\n"
@@ -93,15 +93,15 @@ def _grid(x: Axis, y: Axis) -> str:
     return "".join(shapes)
 
 
-def _line(series: Series, place: int, x: Axis, y: Axis) -> str:
-    """The line with its points, and its entry in the legend at that place."""
-    places = [(_LEFT + x.share(p.x) * _WIDTH, _TOP + (1 - y.share(p.y)) * _HEIGHT) for p in series.points]
-    path = " L ".join(f"{across:.1f} {down:.1f}" for across, down in places)
+def _line(series: Series, row: int, x: Axis, y: Axis) -> str:
+    """The line with its points, and its entry in this row of the legend."""
+    positions = [(_LEFT + x.share(p.x) * _WIDTH, _TOP + (1 - y.share(p.y)) * _HEIGHT) for p in series.points]
+    path = " L ".join(f"{across:.1f} {down:.1f}" for across, down in positions)
     dots = "".join(
         f'<circle cx="{across:.1f}" cy="{down:.1f}" r="4"><title>{escape(point.label)}</title></circle>'
-        for (across, down), point in zip(places, series.points, strict=True)
+        for (across, down), point in zip(positions, series.points, strict=True)
     )
-    across, down = _LEFT + _WIDTH + 20, _TOP + 20 + 26 * place
+    across, down = _LEFT + _WIDTH + 20, _TOP + 20 + 26 * row
     legend = f'<path d="M {across} {down} h 30"/><text x="{across + 38}" y="{down + 4}">{escape(series.name)}</text>'
     kind = f"colour-{series.colour}{' dashed' if series.dashed else ''}"
     return f'<g class="{kind}">' + (f'<path d="M {path}"/>' if path else "") + f"{dots}{legend}</g>"

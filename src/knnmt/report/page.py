@@ -1,4 +1,4 @@
-"""Pages from templates: escaped, strict, with the style that all of them share (`base.html`)."""
+"""Render pages from templates, with escaping and the common style of `base.html`."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from knnmt.corpus import language_of
 def render_page(package: str, template: str, /, **values: Any) -> str:
     """The text of a page.
 
-    A template extends `base.html` and fills its blocks `title`, `style` (rules of its own) and `body`. Whatever it
-    quotes is escaped, but for `Markup` such as a chart; a value that is missing raises an error.
+    A template extends `base.html` and fills its blocks `title`, `style` (additional rules) and `body`. All values are
+    escaped, except `Markup` such as a chart; a missing value raises an error.
 
     Args:
-        package: which has the template beside its modules
+        package: the package that contains the template
         template: the name of the file
-        values: what the template names
+        values: the variables of the template
 
     Example:
         render_page("knnmt.demo", "report.html", model="de-en-small", chart=line_chart(...))
@@ -26,7 +26,7 @@ def render_page(package: str, template: str, /, **values: Any) -> str:
 
 
 def marked(text: str, reference: str) -> Markup:
-    """A translation in which the words that the reference has too stand out; a filter of templates."""
+    """Template filter: mark the words of a translation that are also in the reference."""
     known = {_bare(word) for word in reference.split()}
     words = (Markup("<mark>{}</mark>").format(word) if _bare(word) in known else escape(word) for word in text.split())
     return Markup(" ").join(words)
@@ -35,7 +35,7 @@ def marked(text: str, reference: str) -> Markup:
 def _environment(package: str) -> Environment:
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader("knnmt.report", ".")]),
-        autoescape=select_autoescape(),  # corpora hold whatever their authors wrote
+        autoescape=select_autoescape(),  # corpora may contain HTML
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -2,5 +2,5 @@
 
 import os
 
-# Before it is imported: ONNX Runtime reports its use over the network, and what people translate is their own affair.
+# ONNX Runtime reports its use over the network unless this is set before its import; translations are private.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

@@ -1,4 +1,4 @@
-"""Attention over whole sentences, and as a decoder step needs it: all hypotheses of a sentence look into one cache."""
+"""Attention over whole sentences, and for decoder steps, where all hypotheses of a sentence share one cache."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ def join_heads(x: Tensor) -> Tensor:
 
 
 def stacked(linears: list[nn.Linear], scales: list[float]) -> nn.Linear:
-    """Linear maps of the same input as one, each with a factor: the input is read and quantised once."""
+    """Join linear maps of the same input into one, each scaled: the input is read and quantised once."""
     bias = linears[0].bias is not None
     rows = sum(linear.out_features for linear in linears)
     joined = nn.Linear(linears[0].in_features, rows, bias=bias)
@@ -31,7 +31,7 @@ def stacked(linears: list[nn.Linear], scales: list[float]) -> nn.Linear:
 
 
 class _OwnAttention(nn.Module):
-    """Queries, keys and values of the same input."""
+    """Attention whose queries, keys and values come from the same input."""
 
     def __init__(self, query: nn.Linear, key: nn.Linear, value: nn.Linear, out: nn.Linear, heads: int, scale: float):
         super().__init__()
@@ -44,18 +44,18 @@ class _OwnAttention(nn.Module):
         return [split_heads(part, self.heads) for part in torch.split(self.into(x), self.inner, 2)]
 
     def among(self, x: Tensor, bias: Tensor) -> Tensor:
-        """Whole sentences: every position sees those for which the bias is not very low."""
+        """Attend within whole sentences: a very low bias hides a position from another."""
         query, key, value = self.parts(x)
-        shares = (query @ key.transpose(2, 3) + bias).softmax(3)
-        context: Tensor = self.out(join_heads(shares @ value))
+        weights = (query @ key.transpose(2, 3) + bias).softmax(3)
+        context: Tensor = self.out(join_heads(weights @ value))
         return context
 
 
 class SelfAttention(_OwnAttention):
-    """Of a decoder: a hypothesis sees the slots of its own past, and itself.
+    """Self-attention of a decoder: a hypothesis attends to its own past and to itself.
 
-    The keys and values of every hypothesis that a sentence ever had stay where they were written, in slots; which of
-    them are a hypothesis' own is a mask. So nothing is moved when hypotheses are dropped or split.
+    All hypotheses of a sentence write their keys and values into the slots of one cache, where they stay. A mask says
+    which slots belong to a hypothesis. So nothing is moved when hypotheses are dropped or split.
     """
 
     def forward(self, x: Tensor, past_key: Tensor, past_value: Tensor, past_bias: Tensor, own_bias: Tensor | None):  # type: ignore[no-untyped-def]
@@ -63,21 +63,21 @@ class SelfAttention(_OwnAttention):
         Args:
             x: [sentences, width, d]
             past_key, past_value: [sentences, heads, slots, d / heads]
-            past_bias: 0 where a hypothesis may look, very low elsewhere  # [sentences, 1 or heads, width, slots]
-            own_bias: of the position itself, where a family has one  # [1, heads, 1, 1]
+            past_bias: 0 at slots of the hypothesis, very low elsewhere  # [sentences, 1 or heads, width, slots]
+            own_bias: for the position itself, if the family has one  # [1, heads, 1, 1]
         """
         query, key, value = self.parts(x)
         past = query @ past_key.transpose(2, 3) + past_bias
         own = (query * key).sum(3, keepdim=True)
         if own_bias is not None:
             own = own + own_bias
-        shares = torch.cat([own, past], 3).softmax(3)
-        context = shares[:, :, :, 1:] @ past_value + shares[:, :, :, :1] * value
+        weights = torch.cat([own, past], 3).softmax(3)
+        context = weights[:, :, :, 1:] @ past_value + weights[:, :, :, :1] * value
         return self.out(join_heads(context)), key, value
 
 
 class CrossAttention(nn.Module):
-    """Of a decoder: all hypotheses of a sentence see its source."""
+    """Cross attention of a decoder: all hypotheses of a sentence attend to its source."""
 
     def __init__(self, query: nn.Linear, out: nn.Linear, heads: int, scale: float) -> None:
         super().__init__()
@@ -92,20 +92,20 @@ class CrossAttention(nn.Module):
             value: [sentences, heads, source, d / heads]
             mask: [sentences, 1, 1, source]
         """
-        shares = (split_heads(self.query(x), self.heads) @ key + mask).softmax(3)
-        context: Tensor = self.out(join_heads(shares @ value))
+        weights = (split_heads(self.query(x), self.heads) @ key + mask).softmax(3)
+        context: Tensor = self.out(join_heads(weights @ value))
         return context
 
 
 class EncoderAttention(_OwnAttention):
-    """Of an encoder: every position sees every other that is no padding."""
+    """Self-attention of an encoder: each position attends to all positions except padding."""
 
     def forward(self, x: Tensor, bias: Tensor) -> Tensor:
         return self.among(x, bias)
 
 
 class CrossCache(nn.Module):
-    """The keys and values of an encoded source that a decoder layer's cross attention looks at."""
+    """The keys and values of an encoded source for the cross attention of one decoder layer."""
 
     def __init__(self, key: nn.Linear, value: nn.Linear, heads: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Marian, BART, mBART, M2M100, NLLB and FSMT: one architecture, told apart by norms, positions and scales."""
+"""Marian, BART, mBART, M2M100, NLLB and FSMT: one architecture with different norms, positions and scales."""
 
 import math
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from torch import Tensor, nn
 from knnmt.model.onnx.attention import AttendPast, CrossAttention, CrossCache, EncoderAttention, SelfAttention
 
 FAMILIES = ("marian", "bart", "mbart", "m2m_100", "fsmt")
-_PRE_NORM = ("mbart", "m2m_100")  # normalised before each block; the others after
+_PRE_NORM = ("mbart", "m2m_100")  # these normalise before each block, the others after it
 
 
 class Embedding(nn.Module):
-    """Tokens' vectors and positions, as they enter the first layer."""
+    """The input of the first layer, from token vectors and positions."""
 
     def __init__(self, part: Any, config: Any) -> None:
         super().__init__()
         self.positions = _positions(part.embed_positions, config)
-        # BART's scaled embeddings hold their factor themselves, the others' stacks do
+        # transformers scales in the embedding module or after it, depending on the family
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
         self.norm = getattr(part, "layernorm_embedding", None) or nn.Identity()
 
@@ -29,7 +29,7 @@ class Embedding(nn.Module):
 
 
 def _positions(module: Any, config: Any) -> Tensor:
-    """The embedding of position 0, 1, … in this order."""
+    """The embeddings of the positions 0, 1, …  # [positions, d_model]"""
     if config.model_type == "m2m_100":
         table, first = module.weights, config.pad_token_id + 1
     elif config.model_type == "fsmt":
@@ -85,7 +85,7 @@ def _projections(attention: Any) -> tuple[nn.Linear, nn.Linear, nn.Linear, nn.Li
 
 
 class Encoder(nn.Module):
-    """Source ids to what every decoder layer's cross attention needs of them."""
+    """From source vectors to the cross-attention keys and values of every decoder layer."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Encoder(nn.Module):
         self.cross_caches = nn.ModuleList(CrossCache(a.k_proj, a.v_proj, a.num_heads) for a in attentions)
 
     def forward(self, vectors: Tensor, mask: Tensor) -> list[Tensor]:
-        """vectors of the tokens [sentences, source, d], mask [sentences, 1, 1, source]: 0, or very low at padding"""
+        """vectors: of the tokens [sentences, source, d]; mask: 0, or very low at padding [sentences, 1, 1, source]"""
         x = self.embedding(vectors, torch.arange(vectors.shape[1]))
         for layer in self.layers:
             x = layer(x, mask)
@@ -106,7 +106,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """The layers, and what is before and behind them."""
+    """The decoder layers, and what comes before and after them."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The two ways a decoder runs: token by token over a cache, and over whole targets at once."""
+"""The two ways to run a decoder: token by token with a cache, or over whole targets at once."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from knnmt.model.onnx.attention import AttendPast
 
-LOW = -1e9  # added to what must not be looked at
+LOW = -1e9  # added to attention scores of hidden positions
 
 
 class DecoderRun(nn.Module):
@@ -24,7 +24,7 @@ class DecoderRun(nn.Module):
         self.feed_forward_key = key_layer == "ffn_input"
 
     def run(self, x: Tensor, own: list[AttendPast], mask: Tensor, cross: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """The keys, and what enters the output projection.  # both [sentences, width, d]"""
+        """The keys and the inputs of the output projection.  # both [sentences, width, d]"""
         entering = x
         for number, layer in enumerate(self.decoder.layers):
             x, entering = layer(x, own[number], mask, cross[2 * number : 2 * number + 2])
@@ -33,7 +33,7 @@ class DecoderRun(nn.Module):
 
 
 class DecoderStep(DecoderRun):
-    """One more token of every hypothesis."""
+    """One more token for every hypothesis."""
 
     def forward(  # type: ignore[no-untyped-def]
         self, vectors: Tensor, position: Tensor, times: Tensor, ancestors: Tensor, mask: Tensor, *cache: Tensor
@@ -42,10 +42,10 @@ class DecoderStep(DecoderRun):
         Args:
             vectors: of the tokens  # [sentences, width, d]
             position: of these tokens  # [1]
-            times: the positions that were written to each slot  # [slots]
-            ancestors: 0 where a slot is in a hypothesis' past, else very low  # [sentences, 1, width, slots]
+            times: the position of the token in each slot  # [slots]
+            ancestors: 0 if a slot belongs to the past of a hypothesis, else very low  # [sentences, 1, width, slots]
             mask: of the sources  # [sentences, 1, 1, source]
-            cache: of each layer the past keys and values, then of each layer the cross keys and values
+            cache: past keys and values of each layer, then cross-attention keys and values of each layer
         """
         layers = self.decoder.layers
         biases = self.decoder.past_bias(position, times, ancestors)
@@ -70,9 +70,9 @@ class DecoderTargets(DecoderRun):
     def forward(self, vectors: Tensor, mask: Tensor, *cross: Tensor) -> tuple[Tensor, Tensor]:
         """
         Args:
-            vectors: of what the decoder reads  # [sentences, length, d]
+            vectors: of the tokens that the decoder reads  # [sentences, length, d]
             mask: of the sources  # [sentences, 1, 1, source]
-            cross: of each layer the cross keys and values
+            cross: cross-attention keys and values of each layer
         """
         positions = torch.arange(vectors.shape[1])
         future = (positions[None, :] > positions[:, None]).float()[None, None] * LOW

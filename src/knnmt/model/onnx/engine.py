@@ -1,4 +1,4 @@
-"""ONNX Runtime runs a model."""
+"""The onnx engine: ONNX Runtime runs the exported graphs of a model."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ from knnmt.model.onnx.sessions import Sessions
 from knnmt.model.onnx.steps import OnnxDecoder
 from knnmt.model.translation_model import TranslationModel
 
-_ENCODED = 8  # sentences that are encoded together: more would be padded to the longest of them all
+_ENCODED = 8  # sentences encoded together: with more, the padding to the longest costs more
 
 
 class OnnxEngine(Engine):
-    """Runs a model's exported graphs; what a translation needs is in its decoder."""
+    """Runs the exported graphs; the state of a translation is in its `OnnxDecoder`."""
 
     name = "onnx"
 
@@ -33,22 +33,22 @@ class OnnxEngine(Engine):
         return OnnxDecoder(self, *self.model.pad_sources(sources))
 
     def encode(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """The sources' mask and what the decoder's layers need of them."""
+        """The attention bias that masks padding, and the cross-attention keys and values of all decoder layers."""
         low = ((1 - mask.float()) * LOW)[:, None, None, :].contiguous()
         parts = zip(torch.split(ids, _ENCODED), torch.split(low, _ENCODED), strict=True)
         few = [self._encode_few(*part) for part in parts]
         return low, {name: torch.cat([part[name] for part in few]) for name in self.cross_names}
 
     def _encode_few(self, ids: Tensor, low: Tensor) -> dict[str, Tensor]:
-        """Sentences of like length, without the padding that they share; it is there again in what they give."""
+        """Encode a few sentences without the padding that all of them have; the results are padded again."""
         length = ids.shape[1]
         longest = int((low == 0).sum(3).max())
         vectors = embedding(ids[:, :longest], self.source_vectors)
         inputs = {"vectors": vectors.numpy(), "mask": low[..., :longest].contiguous().numpy()}
         found = zip(self.cross_names, self.sessions.encoder.run(self.cross_names, inputs), strict=True)
-        room = length - longest
+        added = length - longest
         return {
-            name: pad(torch.from_numpy(each), (0, room) if "key" in name else (0, 0, 0, room)) for name, each in found
+            name: pad(torch.from_numpy(each), (0, added) if "key" in name else (0, 0, 0, added)) for name, each in found
         }
 
     def decode_targets(self, ids: Tensor, mask: Tensor, decoder_input: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,13 +60,13 @@ class OnnxEngine(Engine):
         return states["keys"], states["hidden"]
 
     def project(self, hidden: Tensor, tokens: Tensor | None = None) -> Logits:
-        """Of some tokens: the product is that of the whole vocabulary, of which their columns are taken."""
+        """For some tokens, the logits of the whole vocabulary are computed and their columns selected."""
         logits = torch.empty(len(hidden), self.model.vocab_size)
         self.project_into(logits[None], hidden[None].contiguous())
         return Logits(logits) if tokens is None else Logits(logits[:, tokens], tokens)
 
     def project_into(self, logits: Tensor, hidden: Tensor) -> None:
-        """Project in place; scales, where there are any, and the bias in one pass over the vocabulary.
+        """Write the logits into a given tensor; scales (if any) and bias take one pass over the vocabulary.
 
         Args:
             logits: [sentences, width, vocabulary]

@@ -1,4 +1,4 @@
-"""Write a model's parts as ONNX graphs."""
+"""Export the parts of a model as ONNX graphs."""
 
 import warnings
 from pathlib import Path
@@ -11,8 +11,8 @@ from knnmt.model.onnx import bart_like, t5
 from knnmt.model.onnx.decoder import DecoderStep, DecoderTargets
 from knnmt.model.translation_model import TranslationModel
 
-# Tokens' vectors go in and hidden states come out, so that no graph holds the vocabulary but the projection.
-# Each has a directory: beyond 2 GB its weights are files beside it, whose names another graph has too.
+# Token vectors go in and hidden states come out, so that only the projection has a weight for the vocabulary.
+# Each graph has its own directory: above 2 GB the weights are separate files, whose names are the same for each graph.
 GRAPHS = ENCODER, STEP, TARGETS, PROJECTION = tuple(
     f"{name}/graph.onnx" for name in ("encoder", "step", "pass", "projection")
 )
@@ -20,18 +20,18 @@ _OPSET = 17
 
 
 class UnknownFamily(Exception):
-    """A family whose decoder nobody has written as a graph yet."""
+    """A family that has no graph yet."""
 
 
 def export(model: TranslationModel, directory: Path) -> None:
-    """All graphs in float32, in a directory that exists."""
+    """Write all graphs in float32 into an existing directory."""
     hf = model.hf
     family = next((each for each in (bart_like, t5) if hf.config.model_type in each.FAMILIES), None)
     if family is None:
         raise UnknownFamily(f"there is no graph of the family {hf.config.model_type} yet")
     decoder = family.Decoder(hf)
     layers, heads, inner = len(decoder.layers), decoder.layers[0].own.heads, decoder.layers[0].own.inner
-    sentences, width, source, slots = 2, 3, 5, 4  # any: all four are dynamic
+    sentences, width, source, slots = 2, 3, 5, 4  # arbitrary sizes: all four axes are dynamic
     read, written = torch.zeros(sentences, source, model.dim), torch.zeros(sentences, width, model.dim)
     mask = torch.zeros(sentences, 1, 1, source)
     key = torch.zeros(sentences, heads, inner // heads, source)
@@ -85,7 +85,7 @@ def export(model: TranslationModel, directory: Path) -> None:
 
 
 class _Projection(nn.Module):
-    """Without the bias, which whoever runs it adds in the same pass over the vocabulary as scales, if there are any."""
+    """The output projection without its bias, which `OnnxEngine.project_into` adds in one pass with the scales."""
 
     def __init__(self, model: TranslationModel) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class _Projection(nn.Module):
         return nn.functional.linear(hidden, self.weight)
 
 
-Axes = list[str | None]  # names of the dynamic ones
+Axes = list[str | None]  # names of dynamic axes; None for fixed ones
 
 
 def _write(
@@ -108,7 +108,7 @@ def _write(
     }
     path.parent.mkdir()
     with warnings.catch_warnings(), torch.inference_mode():
-        warnings.simplefilter("ignore")  # of the tracer; what comes out is compared with the model
+        warnings.simplefilter("ignore")  # from the tracer; the result is compared with the model later
         torch.onnx.export(
             module.eval(),
             example,

@@ -1,4 +1,4 @@
-"""A model's graphs: written once, compared with the model, and kept for the next time."""
+"""The graphs of a model: exported once, compared with the model, and cached."""
 
 import os
 import shutil
@@ -24,19 +24,19 @@ from knnmt.model.torch_engine import TorchEngine
 from knnmt.model.translation_model import TranslationModel
 from knnmt.out_of_memory import is_out_of_memory
 
-FORMAT = 4  # raised when graphs change, so that old ones are not used
+FORMAT = 4  # increased when the graphs change, so that old ones are not used
 _UNFINISHED, _LONG_AGO = ".writing-", 24 * 3600  # seconds
 _TOLERANCE = {"float32": 1e-3, "int8": 0.3}  # largest mean deviation of logits, in their standard deviations
 
-_EXPORTING = Lock()  # torch's exporter is for one thread at a time, and the second then finds what the first has made
+_EXPORTING = Lock()  # torch's exporter is not thread-safe; a second thread then finds the graphs of the first
 
 
 class GraphError(Exception):
-    """Graphs that do not say what the model says."""
+    """Graphs whose results differ from those of the model."""
 
 
 def open_sessions(model: TranslationModel, precision: str, purpose: Purpose = Purpose.STEPS) -> Sessions:
-    """A model's graphs, from the cache or exported now; compared with the model, for the purpose, in any case."""
+    """The graphs of a model, from the cache or exported now; always compared with the model for this purpose."""
     with lock_of(model.hf), _EXPORTING:
         return _cached_or_exported(model, precision, purpose)
 
@@ -46,11 +46,11 @@ def _cached_or_exported(model: TranslationModel, precision: str, purpose: Purpos
     if home.is_dir():
         try:
             return _opened(model, home, precision, (purpose,))
-        except Exception as error:  # damaged, or of another model with the same fingerprint: it is made again
+        except Exception as error:  # damaged, or of another model with the same fingerprint: export again
             if is_out_of_memory(error):
-                raise  # which says nothing of the graphs
+                raise  # the graphs may be good
     writable = _is_writable(home.parent)
-    _sweep(home.parent)
+    _remove_unfinished(home.parent)
     with tempfile.TemporaryDirectory(dir=home.parent if writable else None, prefix=_UNFINISHED) as scratch:
         made = Path(scratch) / "graphs"
         made.mkdir()
@@ -60,18 +60,18 @@ def _cached_or_exported(model: TranslationModel, precision: str, purpose: Purpos
                 quantise(made / name)
         sessions = _opened(model, made, precision, tuple(Purpose))
         if not writable:
-            return sessions  # all of its graphs are open
+            return sessions  # all graphs are open, so their files are no longer needed
         try:
             _replace(home, made)
-        except OSError:  # somebody else was quicker, or something else is there
+        except OSError:  # another process was faster, or something else has this name
             return sessions
-    return _opened(model, home, precision, (purpose,))  # again: somebody may have replaced it since
+    return _opened(model, home, precision, (purpose,))  # again: another process may have replaced it
 
 
 def _replace(home: Path, made: Path) -> None:
-    """Put new graphs in the place of old ones, which go with the scratch directory; nobody finds them half deleted."""
+    """Replace old graphs by new ones. The old are moved to the scratch directory, so no process finds half of them."""
     if home.is_dir():
-        with suppress(FileNotFoundError):  # somebody else does the same
+        with suppress(FileNotFoundError):  # another process does the same
             home.rename(made.with_name("old"))
     made.rename(home)
 
@@ -96,8 +96,8 @@ def _is_writable(directory: Path) -> bool:
     return False
 
 
-def _sweep(directory: Path) -> None:
-    """Remove what exports left behind that were killed long ago."""
+def _remove_unfinished(directory: Path) -> None:
+    """Remove the files of exports that were killed long ago."""
     with suppress(OSError):
         for each in directory.glob(f"{_UNFINISHED}*"):
             if each.stat().st_mtime < time.time() - _LONG_AGO:
@@ -106,7 +106,7 @@ def _sweep(directory: Path) -> None:
 
 @torch.inference_mode()
 def verify(engine: OnnxEngine, tolerance: float, purpose: Purpose = Purpose.STEPS) -> None:
-    """Run the graphs and the model beside each other, on two random sources."""
+    """Compare the graphs with the model on two random sources; raises GraphError if they differ."""
     model = engine.model
     generator = torch.Generator().manual_seed(0)
     low = min(10, model.vocab_size // 2)
@@ -130,7 +130,7 @@ def verify(engine: OnnxEngine, tolerance: float, purpose: Purpose = Purpose.STEP
 def _verify_steps(
     theirs: Decoder, ours: Decoder, tokens: Tensor, draw: Callable[..., Tensor], vocabulary: int, tolerance: float
 ) -> None:
-    """Hypotheses split, change places, and a sentence leaves."""
+    """Compare four steps: hypotheses are split, then swapped, then a sentence is dropped."""
     for rows in (torch.tensor([0, 0, 1, 1]), torch.tensor([1, 0, 3, 2]), torch.tensor([3, 2]), None):
         expected, found = theirs.step(tokens), ours.step(tokens)
         _compare("keys", expected.keys, found.keys, tolerance)

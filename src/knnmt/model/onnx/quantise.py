@@ -1,7 +1,7 @@
-"""Eight-bit products in place of a graph's linear maps, with a scale for each row and each column.
+"""Replace the linear maps of a graph by int8 products, with one scale per row and one per column.
 
-A scale for each row, where onnxruntime's own tool has one for all rows, keeps more of what a state says, and a
-translation does not depend on the others in its batch.
+The tool of onnxruntime has one scale for all rows. One scale per row is more precise, and a translation does not
+depend on the other sentences of its batch.
 """
 
 from pathlib import Path
@@ -11,18 +11,18 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-# Where there is no VNNI, the products of two neighbouring weights with states of up to 255 are added in 16 bits. Two
-# weights of one sign come to at most 127 together, 128 by rounding, and 255 · 128 fits.
+# Without VNNI, the products of two adjacent weights with states of up to 255 are added in 16 bits. Two weights of the
+# same sign add up to at most 127, or 128 after rounding, and 255 · 128 fits.
 _WEIGHT_LIMIT, _PAIR_LIMIT = 127, 127
 _STATE_LIMIT, _ZERO = 127.0, 128
-SCALE = ".scale"  # what an output's name ends with that holds another's scales
+SCALE = ".scale"  # added to the name of an output, for the output with its scales
 _SMALLEST = 1e-9  # the scale of a row of zeros
 
 
 def quantise(path: Path) -> None:
-    """Rewrite a graph, with every product of a state and a constant matrix in eight bits.
+    """Rewrite a graph: every product of a state and a constant matrix becomes an int8 product.
 
-    A product that the graph ends with is left unscaled; its rows' scales are one more output.
+    A product that is an output of the graph stays unscaled; the scales of its rows are a further output.
     """
     model = onnx.load(path)
     graph = model.graph
@@ -37,7 +37,7 @@ def quantise(path: Path) -> None:
             nodes.append(node)
             continue
         state = node.input[0]
-        if state not in done:  # a state may have several maps, and a map several states
+        if state not in done:  # a state may enter several maps, and a map may have several states
             nodes += _quantised_state(state)
         if weight.name not in done:
             matrix, scales = _quantised_weight(numpy_helper.to_array(weight))
@@ -60,7 +60,7 @@ def quantise(path: Path) -> None:
     del graph.initializer[:]
     graph.initializer.extend(kept)
     model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    for file in path.parent.iterdir():  # the graph, and weights that were too many for its file
+    for file in path.parent.iterdir():  # the graph, and the files of weights that did not fit into it
         file.unlink()
     onnx.save(model, path)
 
@@ -72,7 +72,7 @@ def _add_constants(model: ModelProto) -> None:
 
 
 def _quantised_state(name: str) -> list[NodeProto]:
-    """x → x.q in uint8 around 128 and x.scale of each row."""
+    """x → x.q in uint8 with zero point 128, and x.scale per row."""
     size, largest = f"{name}.size", f"{name}.largest"
     return [
         helper.make_node("Abs", [name], [size]),
@@ -85,7 +85,7 @@ def _quantised_state(name: str) -> list[NodeProto]:
 
 
 def _quantised_weight(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Int8 and a scale for each column.  # weight [in, out]"""
+    """The weight in int8 [in, out], and one scale per column [out].  # weight [in, out]"""
     pairs = np.zeros((len(weight) + len(weight) % 2, weight.shape[1]), np.float32)
     pairs[: len(weight)] = weight
     first, second = pairs[::2], pairs[1::2]

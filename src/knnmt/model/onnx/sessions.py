@@ -1,4 +1,4 @@
-"""Exported graphs as ONNX Runtime runs them. They know no model."""
+"""Exported graphs as sessions of ONNX Runtime, without the model."""
 
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +15,11 @@ _KINDS = {torch.int64: np.int64, torch.float32: np.float32}
 
 
 class Graph:
-    """A session whose inputs and outputs are tensors of ours, bound in place: nothing is copied."""
+    """A session that reads and writes torch tensors in place: nothing is copied."""
 
     def __init__(self, session: Any) -> None:
         self.session = session
-        self.inputs = [each.name for each in session.get_inputs()]  # what a family does not need was left out
+        self.inputs = [each.name for each in session.get_inputs()]  # the exporter drops inputs that are not used
         self.outputs = [each.name for each in session.get_outputs()]
 
     def run(self, inputs: dict[str, Tensor], outputs: dict[str, Tensor]) -> None:
@@ -34,7 +34,7 @@ class Graph:
 class Sessions:
     """The graphs that `export` wrote to a directory.
 
-    Each is opened when it is needed: a build takes no step, and a translation decodes no whole targets.
+    Each is opened on first use: a build needs no steps, and a translation needs no whole targets.
     """
 
     def __init__(self, directory: Path, precision: str) -> None:
@@ -42,7 +42,7 @@ class Sessions:
 
     @cached_property
     def encoder(self) -> Any:
-        """Not a `Graph`: the size of its outputs is not known before."""
+        """Not a `Graph`: the size of its outputs is not known in advance."""
         return self._open(ENCODER)
 
     @cached_property
@@ -60,7 +60,7 @@ class Sessions:
     def _open(self, name: str) -> Any:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
-        # a thread that waits must not take the core from the search
+        # waiting threads must not occupy the cores that the search needs
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         return onnxruntime.InferenceSession(str(self.directory / name), options, providers=["CPUExecutionProvider"])
 

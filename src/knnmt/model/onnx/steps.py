@@ -1,4 +1,4 @@
-"""A decoder step by step, run by ONNX Runtime."""
+"""Run a decoder step by step with ONNX Runtime."""
 
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,11 @@ from knnmt.model.onnx.decoder import LOW
 if TYPE_CHECKING:
     from knnmt.model.onnx.engine import OnnxEngine
 
-_SLOTS = 32  # the caches grow by so many at a time
+_SLOTS = 32  # the caches grow by this many at a time
 
 
 class OnnxDecoder(Decoder):
-    """Nothing is copied from step to step but what a step adds to the caches."""
+    """A step copies only its new keys and values, into the caches."""
 
     def __init__(self, engine: "OnnxEngine", ids: Tensor, mask: Tensor) -> None:
         self.engine = engine
@@ -38,7 +38,7 @@ class OnnxDecoder(Decoder):
         return StepStates(self.outputs["keys"].flatten(0, 1), self.outputs["hidden"].flatten(0, 1))
 
     def project(self, states: StepStates, tokens: Tensor | None = None) -> Logits:
-        """As the engine's `project`, into the same memory as long as as many hypotheses are left."""
+        """Like `OnnxEngine.project`; reuses its memory while the number of hypotheses is the same."""
         shape = (len(self.mask), self.width, self.engine.model.vocab_size)
         if self.logits.shape != shape:
             self.logits = torch.empty(shape)
@@ -68,7 +68,7 @@ class OnnxDecoder(Decoder):
             "ancestors": self.ancestors,
             "mask": self.mask,
         }
-        outputs = self._room(sentences, width)
+        outputs = self._output_tensors(sentences, width)
         self.engine.sessions.step.run(inputs | self.past | self.cross, outputs)
         slots = slice(self.used, self.used + width)
         for name, past in self.past.items():
@@ -79,8 +79,8 @@ class OnnxDecoder(Decoder):
         self.used += width
         self.position += 1
 
-    def _room(self, sentences: int, width: int) -> dict[str, Tensor]:
-        """Where the outputs go: the same memory as long as as many hypotheses are left."""
+    def _output_tensors(self, sentences: int, width: int) -> dict[str, Tensor]:
+        """Tensors for the outputs; the same memory while the number of hypotheses is the same."""
         if not self.outputs or self.outputs["hidden"].shape[:2] != (sentences, width):
             _, heads, _, size = self.past["past_key_0"].shape
             dim = self.engine.model.dim
@@ -96,7 +96,7 @@ class OnnxDecoder(Decoder):
 
 
 def _move_up(cache: Tensor, stay: Tensor) -> Tensor:
-    """The sentences that stay, in place: only those that change places are moved."""
+    """Keep only the sentences `stay`, in place: sentences whose index is unchanged are not copied."""
     moved = (stay != torch.arange(len(stay))).nonzero().squeeze(1)
     cache[moved] = cache[stay[moved]]
     return cache[: len(stay)]

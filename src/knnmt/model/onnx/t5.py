@@ -1,4 +1,4 @@
-"""T5: positions are a bias of the attention, norms have no mean, linear maps no bias."""
+"""T5: positions are a bias of the attention, norms subtract no mean, linear maps have no bias."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ FAMILIES = ("t5",)
 
 
 class RelativeBias(nn.Module):
-    """The bias of looking from one position at another."""
+    """The attention bias between two positions."""
 
     def __init__(self, attention: Any, bidirectional: bool) -> None:
         super().__init__()
@@ -24,9 +24,9 @@ class RelativeBias(nn.Module):
             "max_distance": attention.relative_attention_max_distance,
         }
 
-    def forward(self, at: Tensor, seen: Tensor) -> Tensor:
-        """at [n], seen [m] → [1, heads, n, m]"""
-        buckets = self.bucket(seen[None, :] - at[:, None], **self.options)
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Positions of queries [n] and keys [m] → [1, heads, n, m]"""
+        buckets = self.bucket(keys[None, :] - queries[:, None], **self.options)
         bias: Tensor = self.table(buckets).permute(2, 0, 1)[None]
         return bias
 
@@ -65,7 +65,7 @@ def _projections(attention: Any) -> tuple[nn.Linear, nn.Linear, nn.Linear, nn.Li
 
 
 class Encoder(nn.Module):
-    """Source ids to what every decoder layer's cross attention needs of them."""
+    """From source vectors to the cross-attention keys and values of every decoder layer."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Encoder(nn.Module):
         self.cross_caches = nn.ModuleList(CrossCache(a.k, a.v, a.n_heads) for a in attentions)
 
     def forward(self, x: Tensor, mask: Tensor) -> list[Tensor]:
-        """x: the tokens' vectors [sentences, source, d], mask [sentences, 1, 1, source]: 0, or very low at padding"""
+        """x: vectors of the tokens [sentences, source, d]; mask: 0, or very low at padding [sentences, 1, 1, source]"""
         positions = torch.arange(x.shape[1])
         bias = self.bias(positions, positions) + mask
         for layer in self.layers:
@@ -87,7 +87,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """The layers, and what is before and behind them."""
+    """The decoder layers, and what comes before and after them."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class Decoder(nn.Module):
         self.scale = model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0
 
     def enter(self, vectors: Tensor, positions: Tensor) -> Tensor:
-        return vectors  # positions are a bias
+        return vectors  # T5 has positions only as a bias
 
     def leave(self, x: Tensor) -> Tensor:
         left: Tensor = self.norm(x) * self.scale
