@@ -218,6 +218,7 @@ def test_what_was_read_before_an_error_is_translated_first(store: Store, model: 
         next(found)
 
 
+@pytest.mark.to_the_bit
 def test_settings_of_a_call(store: Store, model: TranslationModel) -> None:
     mine = translator(store, model)
     for options in ({"beam": 4, "n_best": 3}, {"max_length": 4}, {"length_penalty": 0.0}, {"split": False}):
