@@ -1,4 +1,4 @@
-"""A module can be imported by its name: no function of its package hides it."""
+"""A module can be imported by its name, and has every name that it offers."""
 
 import pkgutil
 from importlib import import_module
@@ -16,3 +16,9 @@ def test_no_function_hides_a_module(name: str) -> None:
     import_module(name)
     package, _, short = name.rpartition(".")
     assert isinstance(getattr(import_module(package), short), ModuleType)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_a_module_offers_is_there(name: str) -> None:
+    module = import_module(name)
+    assert [each for each in getattr(module, "__all__", []) if not hasattr(module, each)] == []

@@ -22,6 +22,5 @@ __all__ = [
     "log_shares_of_both",
     "mix_logits",
     "mixture_log_p",
-    "no_combiner",
     "observe",
 ]
