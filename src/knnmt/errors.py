@@ -35,3 +35,7 @@ class EvaluationError(KnnmtError):
 
 class DemoError(KnnmtError):
     """A demo that cannot run here."""
+
+
+class StudyError(KnnmtError):
+    """A benchmark that cannot be used, or a report that belongs to another one."""

@@ -10,6 +10,7 @@ from knnmt.methods.registry import (
     method_named,
     method_with,
     methods,
+    read_combiner,
     register,
     usable_combiner,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "method_with",
     "methods",
     "no_combiner",
+    "read_combiner",
     "register",
     "usable_combiner",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from knnmt.combiner import Combiner
 from knnmt.combiner.base import damaged
-from knnmt.datastore import Store
+from knnmt.datastore import ConfigFile, Store
 from knnmt.errors import MethodError
 from knnmt.methods.adaptive import AdaptiveMethod
 from knnmt.methods.method import Method
@@ -99,20 +99,32 @@ def load_combiner(store: Store | str | Path, name: str) -> Combiner | None:
             f"Nothing named {name} was fitted for the store {store.path} (fitted: {fitted}); "
             f"run `{command('fit', store.path, 'DEV', '--method', 'METHOD')}` first."
         )
-    directory, config = store.combiners[name], read_config(store, name)
+    combiner = _load(store.combiners[name], name, read_config(store, name))
+    if combiner.record.get("model", store.model.fingerprint) != store.model.fingerprint:
+        raise MethodError(f"The combiner {name} was fitted to another model than the store {store.path}; fit it again.")
+    return combiner
+
+
+def read_combiner(directory: Path) -> Combiner:
+    """A combiner from the directory that it was saved in, outside of a store."""
+    file = ConfigFile.read(directory, "fit it again")
+    if file.problem is not None:
+        raise MethodError(file.problem)
+    return _load(directory, directory.name, dict(file.fields))
+
+
+def _load(directory: Path, name: str, config: dict[str, Any]) -> Combiner:
     known = methods()
-    if config["method"] not in known:
+    if config.get("method") not in known:
         raise MethodError(
-            f"The combiner {name} is of the method {config['method']}, unknown here; upgrade knnmt, or install the "
-            "package that has the method."
+            f"The combiner {name} is of the method {config.get('method')}, unknown here; upgrade knnmt, or install "
+            "the package that has the method."
         )
     try:
         combiner = known[config["method"]].combiner.load(directory, config)
-        fitted_to = combiner.record.get("model", store.model.fingerprint)
+        combiner.record.get("model")
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory, error) from error
-    if fitted_to != store.model.fingerprint:
-        raise MethodError(f"The combiner {name} was fitted to another model than the store {store.path}; fit it again.")
     return combiner
 
 

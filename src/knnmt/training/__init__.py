@@ -5,6 +5,7 @@ from knnmt.training.features import Features
 from knnmt.training.perturbation import ClosedForm, Noise, Perturbation, Perturber
 from knnmt.training.read_back import ReadBack, check_projectable
 from knnmt.training.recipe import Recipe
+from knnmt.training.saving import load_features, save_features
 from knnmt.training.trainer import Training, Validation, train
 
 __all__ = [
@@ -20,5 +21,7 @@ __all__ = [
     "check_projectable",
     "collect_features",
     "collect_stored",
+    "load_features",
+    "save_features",
     "train",
 ]

@@ -1,0 +1,128 @@
+"""What all studies of one run have in common: the steps for stores, features, fits and translations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from knnmt.datastore.cuts import Cut
+from knnmt.study.benchmark import Benchmark, Domain
+from knnmt.study.lab import BaseModel
+from knnmt.study.steps import Build, Collect, Fit, Judge, Memory, Model, System, Translate, View
+
+VANILLA_K = 32  # the largest K that vanilla is tuned for
+METHODS = ("vanilla", "adaptive", "robust")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Values that are given instead of tuned, by domain.
+
+    Attributes:
+        index: the kind of index of a store
+        vanilla: K, λ and T of vanilla; tuned for other domains
+        temperature: T of adaptive; for other domains that of vanilla
+        beta: β of robust training; for other domains the method's own
+    """
+
+    name: str
+    index: str = "auto"
+    vanilla: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    temperature: Mapping[str, float] = field(default_factory=dict)
+    beta: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The benchmark, the model and the options of a run.
+
+    Attributes:
+        decoding: the signature of the settings of the beam search
+        seeds: how many seeds the ablation has
+        test_limit: how many test sentences are translated; None: all
+        k: number of neighbours of adaptive and robust
+    """
+
+    benchmark: Benchmark
+    model: BaseModel
+    decoding: str
+    preset: Preset
+    seeds: int = 3
+    test_limit: int | None = None
+    k: int = 8
+
+    @property
+    def domains(self) -> list[Domain]:
+        return list(self.benchmark.domains.values())
+
+    def store(self, domain: Domain, model: Model | None = None) -> Build:
+        """The store of a domain's train set."""
+        return Build(domain.name, domain.train, model or self.model, self.preset.index)
+
+    def view(self, domain: Domain, cut: Cut) -> View:
+        """A domain's store without some entries."""
+        return View(self.store(domain), cut)
+
+    def fit(
+        self,
+        domain: Domain,
+        method: str,
+        *,
+        memory: Memory | None = None,
+        k: int | None = None,
+        distances: str = "exact",
+        **options: Any,
+    ) -> Fit:
+        """A method fitted on a domain's dev pairs.
+
+        Args:
+            memory: what is searched; by default the domain's store
+            k: number of neighbours; by default 8, and vanilla tunes it
+            options: further options of the method
+        """
+        memory = memory or self.store(domain)
+        if method == "vanilla":
+            features = Collect(memory, domain.dev, k or VANILLA_K, distances)
+            given = self.preset.vanilla.get(domain.name, {})
+            fixed = {**given, "k": k or given["k"]} if given else {}
+            return Fit(features, method, _items(options | ({"k": k} if k else {})), fixed=_items(fixed))
+        k = k or self.k
+        vanilla = None
+        if method == "adaptive":
+            if domain.name in self.preset.temperature:
+                options.setdefault("temperature", self.preset.temperature[domain.name])
+            else:
+                vanilla = self.fit(domain, "vanilla")  # of the whole store: T is one setting, as in the paper
+        if method == "robust" and domain.name in self.preset.beta:
+            options.setdefault("beta", self.preset.beta[domain.name])
+        return Fit(Collect(memory, domain.dev, k, distances), method, _items(options | {"k": k}), vanilla)
+
+    def system(
+        self,
+        name: str,
+        test: Domain,
+        fit: Fit | None = None,
+        memory: Memory | None = None,
+        model: Model | None = None,
+    ) -> System:
+        """A domain's test set translated by the model alone, or with a fitted combiner.
+
+        Args:
+            memory: what is searched; by default what the combiner was fitted on
+            model: by default that of the memory, or the one under study
+        """
+        split = test.test.first(self.test_limit)
+        if fit is None:
+            return System.of(name, Translate(model or self.model, split, self.decoding))
+        memory = memory or fit.memory
+        distances = fit.features.distances
+        return System.of(name, Translate(memory.model, split, self.decoding, memory, fit, distances))
+
+    def judge(self, test: Domain, fit: Fit, memory: Memory | None = None) -> Judge:
+        """NLL and λ of a fitted combiner on a domain's test set."""
+        split = test.test.first(self.test_limit)
+        features = Collect(memory or fit.memory, split, fit.features.k, fit.features.distances)
+        return Judge(features, fit)
+
+
+def _items(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(options.items()))

@@ -1,0 +1,94 @@
+"""Steps that work on the positions of whole targets: what is found there, and how a combiner judges it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from knnmt.combiner import Needs
+from knnmt.evaluation import accuracy, lambda_curve
+from knnmt.study.benchmark import Split
+from knnmt.study.lab import Lab
+from knnmt.study.step import Estimate, Result, Step
+from knnmt.study.steps.memories import Memory
+from knnmt.training import Features, collect_features, load_features, save_features
+
+if TYPE_CHECKING:
+    from knnmt.study.steps.fit import Fit
+
+_FILE = "features.safetensors"
+_NEIGHBOUR_BYTES = 32  # distance, token, id, two log p's and one of the model's highest
+
+
+@dataclass(frozen=True)
+class Collect(Step):
+    """What model and search find at every target token of a split.
+
+    Attributes:
+        k: number of neighbours, and of the model's highest log p's
+        distances: `exact`, or `code`: those of the index
+    """
+
+    kind: ClassVar[str] = "features"
+    seconds_per_unit: ClassVar[float] = 1 / 500
+
+    memory: Memory
+    split: Split
+    k: int
+    distances: str = "exact"
+
+    @property
+    def title(self) -> str:
+        return f"Neighbours (K = {self.k}) of {self.split.name} in {_where(self.memory)}"
+
+    def estimate(self) -> Estimate:
+        size = self.split.tokens * self.k * _NEIGHBOUR_BYTES
+        return Estimate(self.split.tokens, disk=size, memory=2 * size)
+
+    def is_there(self, lab: Lab) -> bool:
+        return (lab.work.directory(self) / _FILE).is_file()
+
+    def load(self, lab: Lab) -> Features:
+        return load_features(lab.work.directory(self) / _FILE)
+
+    def run(self, lab: Lab) -> Result:
+        searcher = lab.searcher(self.memory, self.distances)
+        k = min(self.k, searcher.store.entry_count)
+        features = collect_features(lab.engine(self.memory.model), searcher, self.split.pairs, Needs(k, top=k))
+        save_features(features, lab.work.directory(self) / _FILE)
+        return {
+            "positions": len(features),
+            "skipped": features.skipped,
+            "base_nll": features.base_nll,
+            "base_accuracy": accuracy(features, None),
+            "gold_in_k": features.gold_in_k(k),
+            "median_nearest": features.median_nearest,
+            "leaked": sum(searcher.store.contains(_sources(self.split), "source").tolist()),
+        }
+
+
+@dataclass(frozen=True)
+class Judge(Step):
+    """How well a fitted combiner predicts every target token of a split."""
+
+    kind: ClassVar[str] = "judge"
+    seconds_per_unit: ClassVar[float] = 1 / 50_000
+
+    features: Collect
+    fit: "Fit"
+
+    @property
+    def title(self) -> str:
+        return f"NLL and λ of {self.fit.method} on {self.features.split.name}"
+
+    def estimate(self) -> Estimate:
+        return Estimate(self.features.split.tokens, memory=self.features.estimate().memory)
+
+    def run(self, lab: Lab) -> Result:
+        features, combiner = self.features.load(lab), self.fit.load(lab)
+        nll, mean_lambda = features.judge(combiner)
+        return {
+            "nll": nll,
+            "accuracy": accuracy(features, combiner),
+            "mean_lambda": mean_lambda,
+            "gold_in_k": features.gold_in_k(combiner.k),
+            "curve": [point.to_json() for point in lambda_curve(features, combiner)],
+        }

@@ -1,0 +1,132 @@
+"""What each part of robust kNN-MT is worth: Table 6 of the paper."""
+
+from collections.abc import Iterator
+from statistics import fmean, stdev
+from typing import Any
+
+from knnmt.report import Cell, Claim, Section, Table, number, row
+from knnmt.study import paper
+from knnmt.study.benchmark import Domain
+from knnmt.study.setup import Setup
+from knnmt.study.step import Result, Step
+from knnmt.study.steps import Compare, Fit, System
+from knnmt.study.studies.figures import processors_note, sentences_note
+from knnmt.study.studies.study import DomainStudy, Results
+
+ROWS = {
+    "vanilla": "vanilla",
+    "adaptive": "adaptive",
+    "": "robust",
+    "wp": "w/o WP network",
+    "dc": "w/o DC network",
+    "vector-perturbation": "w/o vector perturbation",
+    "pseudo-pairs": "w/o pseudo pairs",
+    "robust-training": "w/o robust training",
+    "decline": "w/o decline of the ratio",
+}
+_PARTS = [name for name in ROWS if name not in ("vanilla", "adaptive", "")]
+
+
+class Ablation(DomainStudy):
+    name = "ablation"
+    title = "What is each part of robust kNN-MT worth?"
+    about = (
+        "Table 6 of the paper. Each row leaves out a network or a part of the training; every row is trained with "
+        "several seeds. The deviation is that between seeds."
+    )
+
+    def domain_steps(self, setup: Setup, domain: Domain) -> Iterator[Step]:
+        yield self._compare(setup, domain)
+        yield from (setup.judge(domain, fit) for fits in self._fits(setup, domain).values() for fit in fits)
+
+    def _fits(self, setup: Setup, domain: Domain) -> dict[str, list[Fit]]:
+        """Those of each row, by seed."""
+        found: dict[str, list[Fit]] = {"vanilla": [setup.fit(domain, "vanilla")]}
+        seeds: list[dict[str, Any]] = [{} if seed == 1 else {"seed": seed} for seed in range(1, setup.seeds + 1)]
+        found["adaptive"] = [setup.fit(domain, "adaptive", **seed) for seed in seeds]
+        for part in ("", *_PARTS):
+            options = {"without": (part,)} if part else {}
+            found[part] = [setup.fit(domain, "robust", **options, **seed) for seed in seeds]
+        return found
+
+    def _systems(self, setup: Setup, domain: Domain) -> dict[str, list[System]]:
+        return {
+            name: [setup.system(f"{ROWS[name]}, seed {seed}", domain, fit) for seed, fit in enumerate(fits, start=1)]
+            for name, fits in self._fits(setup, domain).items()
+        }
+
+    def _compare(self, setup: Setup, domain: Domain) -> Compare:
+        systems = tuple(system for each in self._systems(setup, domain).values() for system in each)
+        return Compare(systems, domain.test.first(setup.test_limit), f"{ROWS['']}, seed 1")
+
+    def domain_section(self, setup: Setup, domain: Domain, results: Results) -> Section:
+        scores = results(self._compare(setup, domain))
+        systems, fits = self._systems(setup, domain), self._fits(setup, domain)
+        bleu = {name: [scores["systems"][each.name] for each in systems[name]] for name in ROWS}
+        judged = {name: [results(setup.judge(domain, fit)) for fit in fits[name]] for name in ROWS}
+        nll = {name: [each["nll"] for each in judged[name]] for name in ROWS}
+        rows = []
+        of_paper = domain.name == "it"
+        for name, label in ROWS.items():
+            cells: list[Cell | str] = [label, _mean([each["bleu"] for each in bleu[name]], ".2f", bleu[name])]
+            cells += [_mean(nll[name], ".4f"), _mean([each["accuracy"] for each in judged[name]], ".4f")]
+            cells.append(number(fmean(nll[name]) - fmean(nll[""]), "+.4f") if name else number(None))
+            if of_paper:
+                published = paper.MAIN[name]["it"] if name in paper.MAIN else paper.ABLATION[name]
+                cells.append(number(published))
+            rows.append(row(*cells, rule=name in ("", "vector-perturbation")))
+        columns = ["", "BLEU", "NLL", "accuracy", "NLL − robust's", *(["BLEU, paper"] if of_paper else [])]
+        notes = [f"Mean ± deviation over {setup.seeds} seeds.", sentences_note(setup, domain), processors_note([scores])]
+        table = Table(f"ablation-{domain.name}", f"Ablation on {domain.name}", columns, rows, notes)
+        return Section(self.name, self.title, self.about, [table], claims=_claims(domain, nll, bleu))
+
+
+def _mean(values: list[float], spec: str, found: list[Result] | None = None) -> Cell:
+    record: dict[str, Any] = {"values": values}
+    if found:
+        record["signatures"] = [each["signature"] for each in found]
+    cell = number(fmean(values), spec, record=record)
+    if len(values) == 1:
+        return cell
+    return Cell(f"{cell.text} ± {stdev(values):{spec}}", cell.value, record=record | {"deviation": stdev(values)})
+
+
+def _claims(domain: Domain, nll: dict[str, list[float]], bleu: dict[str, list[Result]]) -> list[Claim]:
+    loss = {part: fmean(nll[part]) - fmean(nll[""]) for part in _PARTS}
+    noise = max(_error(nll[part]) for part in ("", *_PARTS))
+
+    def held(difference: float) -> bool | None:
+        return None if abs(difference) <= 2 * noise else difference > 0
+
+    def shown(*parts: str) -> str:
+        changes = {part: fmean(each["bleu"] for each in bleu[part]) - fmean(e["bleu"] for e in bleu[""]) for part in parts}
+        return ", ".join(f"{ROWS[part]} {loss[part]:+.4f} nats ({changes[part]:+.2f} BLEU)" for part in parts)
+
+    every = [held(value) for value in loss.values()]
+    return [
+        Claim(
+            f"{domain.name}: every part that is left out costs something.",
+            False if False in every else None if None in every else True,
+            f"{shown(*_PARTS)}; twice the standard error of a mean is {2 * noise:.4f} nats.",
+        ),
+        Claim(
+            f"{domain.name}: the WP network is worth more than the DC network.",
+            held(loss["wp"] - loss["dc"]),
+            f"{shown('wp', 'dc')}.",
+        ),
+        Claim(
+            f"{domain.name}: pseudo pairs are worth more than noise on the keys.",
+            held(loss["pseudo-pairs"] - loss["vector-perturbation"]),
+            f"{shown('pseudo-pairs', 'vector-perturbation')}.",
+        ),
+        Claim(
+            f"{domain.name}: a ratio that does not decline is worse than no robust training.",
+            held(loss["decline"] - loss["robust-training"]),
+            f"{shown('decline', 'robust-training')}.",
+        ),
+    ]
+
+
+def _error(values: list[float]) -> float:
+    """The standard error of the mean."""
+    return stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0

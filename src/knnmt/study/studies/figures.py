@@ -1,0 +1,70 @@
+"""Cells, notes and verdicts that several studies show in the same way."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from knnmt.report import Cell, number
+from knnmt.study.benchmark import Domain
+from knnmt.study.machine import versions
+from knnmt.study.setup import Setup
+from knnmt.study.step import Result
+
+_DEVIATION = 0.37 * math.sqrt(500)  # of a BLEU difference of two such systems, times √sentences
+STRONG, WEAK = 0.01, 0.05
+MARKS_NOTE = (
+    "† p < 0.05, ‡ p < 0.01: significantly better than adaptive kNN-MT, by 1,000 paired bootstrap resamples (two-sided)."
+)
+
+
+def bleu_deviation(sentences: int) -> float:
+    """The standard deviation of a difference in BLEU between two kNN-MT systems on that many sentences."""
+    return _DEVIATION / math.sqrt(max(sentences, 1))
+
+
+def verdict(difference: float, deviation: float) -> bool | None:
+    """Whether a difference that a claim expects above 0 is there: None if it is within two deviations."""
+    return None if abs(difference) < 2 * deviation else difference > 0
+
+
+def mark(score: dict[str, Any], baseline: dict[str, Any]) -> str:
+    """† or ‡ where a system is significantly better than the baseline."""
+    p = score["bleu_p"]
+    if p is None or score["bleu"] <= baseline["bleu"] or p >= WEAK:
+        return ""
+    return "‡" if p < STRONG else "†"
+
+
+def bleu_cell(score: dict[str, Any], **more: Any) -> Cell:
+    """BLEU, with its interval on hover and its signature in JSON."""
+    low, high = score["bleu_ci"]
+    record = {
+        "ci": score["bleu_ci"],
+        "p": score["bleu_p"],
+        "brevity_penalty": score["brevity_penalty"],
+        "signature": score["signature"],
+        "processors": score["processors"],
+        "versions": versions(),
+    }
+    return number(score["bleu"], note=f"95% interval {low:.1f}–{high:.1f}", record=record, **more)
+
+
+def figure_cell(result: Result, name: str, spec: str = ".3f", **more: Any) -> Cell:
+    """A teacher-forced figure of a combiner, such as its NLL."""
+    return number(result[name], spec, record={"processor": result["processor"], "versions": versions()}, **more)
+
+
+def sentences_note(setup: Setup, domain: Domain) -> str:
+    """What was translated."""
+    count = len(domain.test.first(setup.test_limit))
+    whole = "the whole test set" if count == len(domain.test) else f"the first {count:,} sentences of the test set"
+    if domain.halved:
+        part = "the second half" if count == len(domain.test) else f"the first {count:,} sentences of the second half"
+        return f"{domain.name} has no test set: the first half of dev ({len(domain.dev):,}) fits, {part} scores."
+    return f"{domain.name}: {whole} ({count:,} sentences)." if whole.endswith("set") else f"{domain.name}: {whole}."
+
+
+def processors_note(results: Iterable[Result]) -> str:
+    """The processors that computed the results."""
+    names = sorted({result["processor"] for result in results})
+    return f"Processor: {'; '.join(names)}."
