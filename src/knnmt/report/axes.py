@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from knnmt.report.numbers import shown
 
-_ROUND = (1, 2, 2.5, 5, 10)  # steps between numbers that are easy to read, times a power of ten
+_ROUND = (1, 2, 2.5, 5, 10, 20)  # steps between numbers that are easy to read, times a power of ten
 _MARGIN = 0.06  # on both sides of named places, so that no point is on the edge
 
 
@@ -41,7 +41,7 @@ class Axis:
             first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
             if last - first <= most_steps:
                 break
-        decimals = max(0, -power + (size == 2.5))
+        decimals = max(0, -power + (size == 2.5) - (size >= 10))
         return cls(title, first * step, last * step, last - first, number_format or f",.{decimals}f")
 
     def share(self, value: float) -> float:

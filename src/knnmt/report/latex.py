@@ -80,8 +80,8 @@ _MATHS = {
 }
 _GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΘΛΞΠΣΥΦΨΩ"
 _GREEK_NAMES = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
-    "Gamma Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
+    "omega Gamma Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
 )
 _MATHS |= {letter: rf"\{name}" for letter, name in zip(_GREEK, _GREEK_NAMES.split(), strict=True)}
 _MATHS |= {sign: f"^{{{digit}}}" for sign, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)}
