@@ -131,7 +131,9 @@ def _row(row: Row) -> str:
 
 
 def _cell(cell: Cell, quiet: bool) -> str:
-    text = escape_latex(cell.text)
+    text = escape_latex(cell.figure)
+    if cell.mark:
+        text += rf"\rlap{{{escape_latex(cell.mark)}}}"
     if cell.best:
         text = rf"\textbf{{{text}}}"
     return rf"\textit{{{text}}}" if quiet else text

@@ -46,6 +46,16 @@ class Cell:
         """True for words; False for numbers, missing ones included."""
         return isinstance(self.content, str)
 
+    @property
+    def figure(self) -> str:
+        """The text without marks."""
+        return self.text if self.is_text else self.text.rstrip(MARKS)
+
+    @property
+    def mark(self) -> str:
+        """The marks after a number, which do not count for its alignment."""
+        return self.text[len(self.figure) :]
+
     def to_json(self) -> dict[str, Any]:
         """The keys of the record follow those of the cell, and never replace them."""
         own = {"text": self.text, "value": self.content, "best": self.best, "note": self.note}
@@ -141,7 +151,7 @@ def bold_best(rows: Sequence[Row], columns: Sequence[int], *, lowest: bool = Fal
         replace(
             row,
             cells=[
-                replace(cell, best=True) if not row.quiet and _figure(cell) in best.get(column, ()) else cell
+                replace(cell, best=True) if not row.quiet and cell.figure in best.get(column, ()) else cell
                 for column, cell in enumerate(row.cells)
             ],
         )
@@ -152,12 +162,8 @@ def bold_best(rows: Sequence[Row], columns: Sequence[int], *, lowest: bool = Fal
 def _best(rows: Sequence[Row], column: int, lowest: bool) -> set[str]:
     """How the best number of the column looks; empty if it has no numbers."""
     cells = [row.cells[column] for row in rows if not row.quiet]
-    numbers = {cell.value: _figure(cell) for cell in cells if isinstance(cell.value, int | float)}
+    numbers = {cell.value: cell.figure for cell in cells if isinstance(cell.value, int | float)}
     return {numbers[min(numbers) if lowest else max(numbers)]} if numbers else set()
-
-
-def _figure(cell: Cell) -> str:
-    return cell.text.rstrip(MARKS)
 
 
 def to_csv(table: Table) -> str:
