@@ -2,7 +2,7 @@
 
 from lxml import etree
 
-from knnmt.report import Axis, Point, Series, line_chart
+from knnmt.report import Axis, Places, Point, Series, line_chart
 
 SVG = {"s": "http://www.w3.org/2000/svg"}
 EVIL = "<script>&'"
@@ -47,3 +47,46 @@ def test_what_is_quoted_is_escaped() -> None:
     assert "<script>" not in chart
     read = etree.fromstring(chart)
     assert [text for text in read.itertext() if text == EVIL] == [EVIL] * 5
+
+
+def test_whiskers_end_where_the_axis_says_and_do_not_cover_each_other() -> None:
+    x, y = Places("K", [4, 8]), Axis("BLEU", 0, 10, 1)
+    series = [
+        Series("robust", [Point(4, 5, "", 2.5, 7.5), Point(8, 5, "", high=10), Point(8, 5, "")]),
+        Series("vanilla", [Point(4, 5, "", 0, 10)], colour=9),
+        Series("base", [Point(4, 5, "")]),
+    ]
+    chart = etree.fromstring(line_chart("BLEU by K", x, y, series))
+    bottom, top = (float(line.get("y1")) for line in chart.iterfind("s:line[@class='grid']", SVG))
+    groups = chart.findall("s:g", SVG)
+    assert groups[1].get("class") == "colour-1", "the colours begin again"
+    both, upper = (path.get("d").split() for path in groups[0].iterfind("s:path[@class='whisker']", SVG))
+    quarter = (bottom - top) / 4
+    assert (float(both[2]), float(both[4])) == (bottom - quarter, top + quarter)
+    assert (float(upper[2]), float(upper[4])) == (bottom - 2 * quarter, top)
+    assert (both.count("h"), upper.count("h")) == (2, 1), "a cap only where an end was given"
+    first = [float(group.find("s:circle", SVG).get("cx")) for group in groups]
+    assert first[0] < first[2] < first[1]
+    assert first[2] - first[0] == first[1] - first[2]
+    alone = etree.fromstring(line_chart("BLEU by K", x, y, series[1:]))
+    assert float(alone.find("s:g/s:circle", SVG).get("cx")) == first[2]
+
+
+def test_a_title_as_y_gives_an_axis_that_covers_points_and_whiskers() -> None:
+    series = [Series("robust", [Point(0, 42, "", low=39, high=44.5)]), Series("base", [Point(1, 36.2, "")])]
+    assert line_chart("", Axis("x"), "BLEU", series) == line_chart(
+        "", Axis("x"), Axis("BLEU", 36, 46, 5, ".0f"), series
+    )
+
+
+def test_the_picture_grows_with_the_legend_and_long_numbers() -> None:
+    def size(*series: Series) -> tuple[int, int]:
+        chart = etree.fromstring(line_chart("", Axis("x"), Axis("y"), series))
+        width, height = chart.get("viewBox").split()[2:]
+        return int(width), int(height)
+
+    assert size() == size(Series("robust, retrieved", [])) == (640, 330)
+    assert size(Series("a name of more than thirty letters", []))[0] > 700
+    assert size(*[Series("robust", [])] * 20)[1] > 500
+    chart = etree.fromstring(line_chart("", Axis("x"), Axis("y", 0, 1_000_000, 1, ",.0f"), []))
+    assert float(chart.find("s:line[@class='axis']", SVG).get("x1")) > 70

@@ -68,11 +68,15 @@ def check_name(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Replace `path` atomically with this value as JSON."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
     """Replace `path` atomically: a reader gets all of the old content or all of the new."""
     new = path.with_name(path.name + ".new")
     with open(new, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=2, ensure_ascii=False)
-        file.write("\n")
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     os.replace(new, path)

@@ -1,6 +1,34 @@
-"""Build pages: one HTML file per page, with its style and charts inside, that loads no other files."""
+"""Build pages and reports: HTML that loads no other files, charts as SVG, tables as CSV, JSON and LaTeX."""
 
-from knnmt.report.charts import Axis, Point, Series, line_chart
+from knnmt.report.axes import Axis, Places
+from knnmt.report.charts import Point, Series, line_chart
+from knnmt.report.latex import to_latex
 from knnmt.report.page import render_page
+from knnmt.report.sections import Claim, Figure, Section
+from knnmt.report.tables import Cell, Row, Table, bold_best, count, number, percent, row, text, to_csv, to_json
+from knnmt.report.write import write_report
 
-__all__ = ["Axis", "Point", "Series", "line_chart", "render_page"]
+__all__ = [
+    "Axis",
+    "Cell",
+    "Claim",
+    "Figure",
+    "Places",
+    "Point",
+    "Row",
+    "Section",
+    "Series",
+    "Table",
+    "bold_best",
+    "count",
+    "line_chart",
+    "number",
+    "percent",
+    "render_page",
+    "row",
+    "text",
+    "to_csv",
+    "to_json",
+    "to_latex",
+    "write_report",
+]
