@@ -130,7 +130,7 @@ def _moments_of(trained: dict[str, nn.Parameter], optimizer: torch.optim.Optimiz
     return {
         f"{part}.{name}": optimizer.state[parameter][part]
         for name, parameter in trained.items()
-        if parameter in optimizer.state  # a layer that was dropped so far has none
+        if parameter in optimizer.state  # what no loss depends on has none
         for part in _MOMENTS
     }
 

@@ -73,6 +73,10 @@ class Trainer:
         self.engine = TorchEngine(model)
         self.optimizer = _optimizer(trained, recipe)
         self.progress = Progress("")
+        # M2M100 and NLLB drop whole layers at random, once in a while all that have adapters
+        for module in model.hf.modules():
+            if hasattr(module, "layerdrop"):
+                module.layerdrop = 0.0
 
     def run(self, run: str, meter: Meter) -> str:
         """Train until it is over; the best weights are in the checkpoint then. Returns why it ended."""

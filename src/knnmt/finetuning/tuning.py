@@ -15,6 +15,7 @@ from knnmt.finetuning.report import FinetuneReport
 from knnmt.finetuning.sentences import Sentences
 from knnmt.finetuning.trainer import Clock, Trainer, trainable
 from knnmt.model import TranslationModel
+from knnmt.model.loading import quiet
 from knnmt.out_of_memory import memory_errors
 from knnmt.progress import progress
 
@@ -119,7 +120,8 @@ def _save(model: TranslationModel, out: Path, report: FinetuneReport) -> None:
         if new.exists():
             shutil.rmtree(new)
         model.hf.eval()
-        model.hf.save_pretrained(new)
+        with quiet():
+            model.hf.save_pretrained(new)
         model.codec.tokenizer.save_pretrained(new)
         write_json(new / REPORT, report.to_json())
         new.rename(out)
