@@ -29,6 +29,10 @@ class NotEnoughMemory(KnnmtError):
     """Work that needs more memory than there is."""
 
 
+class FinetuneError(KnnmtError):
+    """A fine-tuning that cannot be carried out."""
+
+
 class EvaluationError(KnnmtError):
     """An evaluation that cannot be carried out."""
 

@@ -149,6 +149,15 @@ class Engine(ABC):
         Args:
             sentences: their indices, which the states repeat; 0, 1, … by default  # [batch]
         """
+        return self.states_of(sources, targets, sentences)
+
+    def states_of(
+        self,
+        sources: Sequence[list[int]],
+        targets: Sequence[list[int]],
+        sentences: NDArray[np.int64] | None = None,
+    ) -> States:
+        """The same as `teacher_forced`, but training can differentiate the states if the engine can."""
         model = self.model
         prefix = list(model.codec.prefix)
         # Never `labels`: FSMT would decode the shifted source. The decoder reads the target without its last token.

@@ -49,7 +49,7 @@ def load_pretrained(name: str, device: str = "auto") -> tuple[Any, Any]:
     """The model in float32, ready for inference on `device`, and its tokenizer."""
     path, local = resolve(name)
     try:
-        with _quiet():
+        with quiet():
             config = AutoConfig.from_pretrained(path, local_files_only=local)
             if not config.is_encoder_decoder:
                 raise ModelError(
@@ -86,7 +86,7 @@ def _on_device(model: Any, device: str) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Hide the progress bar of transformers and the hub client's log of retries; knnmt reports one sentence."""
     shown = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
