@@ -19,6 +19,7 @@ from knnmt.cli.demo import demo
 from knnmt.cli.evaluate import evaluate
 from knnmt.cli.fit import fit, fit_command
 from knnmt.cli.info import info
+from knnmt.cli.study import study
 from knnmt.cli.translate import translate
 from knnmt.cli.verify import verify
 from knnmt.errors import KnnmtError, NotEnoughMemory
@@ -45,7 +46,7 @@ app = typer.Typer(
 _NO_MEMORY = str(not_enough_memory("finish this command", also=", use a smaller --batch-size, --beam or model"))
 _INTERRUPTED = 130  # typer's exit code after Ctrl-C
 
-for command in (demo, build, fit, translate, evaluate, info, use, forget, verify):
+for command in (demo, build, fit, translate, evaluate, info, use, forget, verify, study):
     app.command()(command)
 
 
