@@ -37,16 +37,16 @@ def test_unknown_kind(small_store: MemoryStore, tmp_path: Path) -> None:
         build_index(small_store.entries, tmp_path / "index", "hnsw")
     assert not (tmp_path / "index").exists()
     with pytest.raises(StoreError, match="auto, flat, ivf"):
-        needs_index(small_store.segments, frozenset(), "hnsw")
+        needs_index(small_store.entries, frozenset(), "hnsw")
 
 
 def test_index_is_needed_when_too_many_entries_wait(small_store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "FLAT_ENTRIES", 130)
-    assert needs_index(small_store.segments, frozenset())
-    assert needs_index(small_store.segments, frozenset({"000001"}))  # 10 and 170 entries wait
-    assert not needs_index(small_store.segments, frozenset({"000009"}))  # 120 and 10 entries wait
-    assert not needs_index(small_store.segments, frozenset({"000001", "000002", "000009"}))
-    assert needs_index(small_store.segments, frozenset({"000001", "000002", "000009"}), "flat")
+    assert needs_index(small_store.entries, frozenset())
+    assert needs_index(small_store.entries, frozenset({"000001"}))  # 10 and 170 entries wait
+    assert not needs_index(small_store.entries, frozenset({"000009"}))  # 120 and 10 entries wait
+    assert not needs_index(small_store.entries, frozenset({"000001", "000002", "000009"}))
+    assert needs_index(small_store.entries, frozenset({"000001", "000002", "000009"}), "flat")
 
 
 def test_who_chose_a_kind_keeps_it(small_store: MemoryStore, tmp_path: Path) -> None:

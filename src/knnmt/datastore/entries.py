@@ -38,6 +38,15 @@ class Entries:
         """The entries of the named segments only."""
         return Entries([segment for segment in self.segments if segment.name in names], self.mask)
 
+    def without(self, ids: Ids) -> "Entries":
+        """The entries that are not among `ids` [n]."""
+        mask = dict(self.mask)
+        for segment, _, rows in self._by_segment(ids):
+            kept = mask.get(segment.name, np.ones(len(segment), np.bool_)).copy()
+            kept[rows] = False
+            mask[segment.name] = kept
+        return Entries(self.segments, mask)
+
     @property
     def dim(self) -> int:
         return int(self.segments[0].keys.shape[1])

@@ -1,10 +1,10 @@
 """Build an index, and decide whether one is needed."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from knnmt.datastore import ConfigFile, Entries, Segment, storage_errors
+from knnmt.datastore import ConfigFile, Entries, storage_errors
 from knnmt.datastore.config_file import CONFIG
 from knnmt.datastore.files import write_json
 from knnmt.errors import StoreError
@@ -31,13 +31,14 @@ def build_index(entries: Entries, directory: Path, kind: str = "auto") -> None:
         write_json(directory / CONFIG, replace(config, requested=kind).to_json())
 
 
-def needs_index(segments: Sequence[Segment], covered: Collection[str], kind: str = "auto") -> bool:
-    """Whether to build an index now, if the present index covers the segments in `covered` (empty: no index).
+def needs_index(entries: Entries, covered: Collection[str], kind: str = "auto") -> bool:
+    """Whether to build an index of the entries now, if the present one covers the segments in `covered` (empty: none).
 
     Always for an explicit kind. For "auto", up to 50,000 entries outside the index are searched exactly.
     """
     check_kind(kind)
-    return kind != "auto" or sum(len(segment) for segment in segments if segment.name not in covered) > FLAT_ENTRIES
+    uncovered = {segment.name for segment in entries.segments} - set(covered)
+    return kind != "auto" or len(entries.of_segments(uncovered)) > FLAT_ENTRIES
 
 
 def kept_kind(config: ConfigFile | None, kind: str) -> str:

@@ -27,7 +27,7 @@ class Searcher:
         neighbours.values  # int32 [rows, 8]
     """
 
-    def __init__(self, store: Store, in_memory: bool | None = None) -> None:
+    def __init__(self, store: Store, in_memory: bool | None = None, distances: str = "exact") -> None:
         """Opens the index, if there is one. Raises `StoreError` if it is missing, damaged or of other segments.
 
         Args:

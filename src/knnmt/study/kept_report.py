@@ -96,7 +96,8 @@ def _about(setup: Setup) -> dict[str, Any]:
         "preset": setup.preset.name,
         "decoding": setup.decoding,
         "domains": {
-            each.name: [each.train.digest, each.dev.digest, each.test.digest] for each in setup.benchmark.domains.values()
+            each.name: [each.train.digest, each.dev.digest, each.test.digest]
+            for each in setup.benchmark.domains.values()
         },
         "versions": versions(),
     }
@@ -114,8 +115,12 @@ def _joined(first: Section, second: Section) -> Section:
 def _section(value: dict[str, Any]) -> Section:
     """The inverse of `asdict`."""
     tables = [
-        Table(**each | {"rows": [Row(**row | {"cells": [Cell(**cell) for cell in row["cells"]]}) for row in each["rows"]]})
+        Table(
+            **each | {"rows": [Row(**row | {"cells": [Cell(**cell) for cell in row["cells"]]}) for row in each["rows"]]}
+        )
         for each in value["tables"]
     ]
     figures = [Figure(**each | {"svg": Markup(each["svg"])}) for each in value["figures"]]
-    return Section(**value | {"tables": tables, "figures": figures, "claims": [Claim(**each) for each in value["claims"]]})
+    return Section(
+        **value | {"tables": tables, "figures": figures, "claims": [Claim(**each) for each in value["claims"]]}
+    )

@@ -72,7 +72,7 @@ class Lab:
         precision: str = "auto",
     ) -> None:
         self.work, self.settings = work, settings
-        self.asked = {"engine": engine, "precision": precision}
+        self.engine_name, self.precision = engine, precision
         self._models: dict[str, TranslationModel] = {"": model}
         self._searchers: dict[str, Searcher] = {}
         self.base = BaseModel.of(self._engine(model))
@@ -106,7 +106,7 @@ class Lab:
         return self._engine(self.model(model))
 
     def _engine(self, model: TranslationModel) -> Engine:
-        return choose_engine(model, **self.asked, purpose=Purpose.TARGETS, made_with=NEW_STORE_PRECISION)
+        return choose_engine(model, self.engine_name, self.precision, Purpose.TARGETS, NEW_STORE_PRECISION)
 
     def store_path(self, build: "Build") -> Path:
         return self.work.path / "stores" / build.name
@@ -128,6 +128,7 @@ class Lab:
         searcher = self.searcher(memory, distances)
         known = {(0, False): features}
         return Session(searcher.store, self.engine(memory.model), searcher, split.pairs, None, _collected=known)
+
 
 def _make_room(opened: dict[str, Any], keep: str | None = None) -> None:
     """Close the one that was opened first, so that memory stays bounded."""

@@ -6,13 +6,16 @@ from knnmt.workflow.collecting import collect
 from knnmt.workflow.describing import info
 from knnmt.workflow.evaluating import Evaluation, Run, evaluate, run_systems, score_runs
 from knnmt.workflow.fitting import FitReport, fit, fit_method, keep
+from knnmt.workflow.session import Session
 from knnmt.workflow.verifying import verify
+from knnmt.workflow.viewing import make_view
 
 __all__ = [
     "BuildReport",
     "Evaluation",
     "FitReport",
     "Run",
+    "Session",
     "build",
     "build_with_report",
     "collect",
@@ -22,6 +25,7 @@ __all__ = [
     "forget",
     "info",
     "keep",
+    "make_view",
     "run_systems",
     "score_runs",
     "use",

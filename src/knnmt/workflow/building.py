@@ -153,7 +153,7 @@ def _index(writer: StoreWriter, plan: Plan, kind: str) -> Path | None:
     before = writer.store.index_config if writer.store else None
     covered = writer.store.covered_segments() if writer.store else frozenset()
     lost = before is not None and not covered
-    if not lost and not needs_index(plan.segments, covered, kind):
+    if not lost and not needs_index(Entries(plan.segments), covered, kind):
         return None
     return _built_index(writer, plan.segments, kept_kind(before, kind), sound=() if plan.new is None else (plan.new,))
 

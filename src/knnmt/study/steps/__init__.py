@@ -6,4 +6,17 @@ from knnmt.study.steps.fit import Fit
 from knnmt.study.steps.memories import Build, Memory, View
 from knnmt.study.steps.translate import Comet, Compare, Model, System, Translate
 
-__all__ = ["Build", "Collect", "Comet", "Compare", "Finetune", "Fit", "Judge", "Memory", "Model", "System", "Translate", "View"]
+__all__ = [
+    "Build",
+    "Collect",
+    "Comet",
+    "Compare",
+    "Finetune",
+    "Fit",
+    "Judge",
+    "Memory",
+    "Model",
+    "System",
+    "Translate",
+    "View",
+]

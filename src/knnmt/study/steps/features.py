@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from knnmt.combiner import Needs
 from knnmt.evaluation import accuracy, lambda_curve
 from knnmt.study.benchmark import Split
@@ -37,7 +39,7 @@ class Collect(Step):
 
     @property
     def title(self) -> str:
-        return f"Neighbours (K = {self.k}) of {self.split.name} in {_where(self.memory)}"
+        return f"Neighbours (K = {self.k}) of {self.split.name} in {self.memory.label}"
 
     def estimate(self) -> Estimate:
         size = self.split.tokens * self.k * _NEIGHBOUR_BYTES
@@ -53,6 +55,7 @@ class Collect(Step):
         searcher = lab.searcher(self.memory, self.distances)
         k = min(self.k, searcher.store.entry_count)
         features = collect_features(lab.engine(self.memory.model), searcher, self.split.pairs, Needs(k, top=k))
+        sources = np.array([pair.hashes.source for pair in self.split.pairs], np.uint64)
         save_features(features, lab.work.directory(self) / _FILE)
         return {
             "positions": len(features),
@@ -61,7 +64,7 @@ class Collect(Step):
             "base_accuracy": accuracy(features, None),
             "gold_in_k": features.gold_in_k(k),
             "median_nearest": features.median_nearest,
-            "leaked": sum(searcher.store.contains(_sources(self.split), "source").tolist()),
+            "leaked": int(searcher.store.contains(sources, "source").sum()),
         }
 
 

@@ -40,6 +40,11 @@ class Build(Step):
         return f"Build the store of {self.domain}"
 
     @property
+    def label(self) -> str:
+        """For titles."""
+        return self.domain
+
+    @property
     def name(self) -> str:
         """The name of its directory."""
         return f"{self.domain}-{self.key[:8]}"
@@ -62,7 +67,8 @@ class Build(Step):
             lab.model(self.model),
             origin=self.domain,
             index=self.index,
-            **lab.asked,
+            engine=lab.engine_name,
+            precision=lab.precision,
         )
         described = info(report.store)
         built_now = report.entries - report.resumed
@@ -94,7 +100,12 @@ class View(Step):
 
     @property
     def title(self) -> str:
-        return f"View of {self.store.domain}: {self.name}"
+        return f"View of {self.label}"
+
+    @property
+    def label(self) -> str:
+        """For titles."""
+        return f"{self.domain}: {self.name}"
 
     @property
     def name(self) -> str:

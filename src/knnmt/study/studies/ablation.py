@@ -76,7 +76,11 @@ class Ablation(DomainStudy):
                 cells.append(number(published))
             rows.append(row(*cells, rule=name in ("", "vector-perturbation")))
         columns = ["", "BLEU", "NLL", "accuracy", "NLL − robust's", *(["BLEU, paper"] if of_paper else [])]
-        notes = [f"Mean ± deviation over {setup.seeds} seeds.", sentences_note(setup, domain), processors_note([scores])]
+        notes = [
+            f"Mean ± deviation over {setup.seeds} seeds.",
+            sentences_note(setup, domain),
+            processors_note([scores]),
+        ]
         table = Table(f"ablation-{domain.name}", f"Ablation on {domain.name}", columns, rows, notes)
         return Section(self.name, self.title, self.about, [table], claims=_claims(domain, nll, bleu))
 
@@ -99,7 +103,9 @@ def _claims(domain: Domain, nll: dict[str, list[float]], bleu: dict[str, list[Re
         return None if abs(difference) <= 2 * noise else difference > 0
 
     def shown(*parts: str) -> str:
-        changes = {part: fmean(each["bleu"] for each in bleu[part]) - fmean(e["bleu"] for e in bleu[""]) for part in parts}
+        changes = {
+            part: fmean(each["bleu"] for each in bleu[part]) - fmean(e["bleu"] for e in bleu[""]) for part in parts
+        }
         return ", ".join(f"{ROWS[part]} {loss[part]:+.4f} nats ({changes[part]:+.2f} BLEU)" for part in parts)
 
     every = [held(value) for value in loss.values()]

@@ -12,9 +12,7 @@ from knnmt.study.step import Result
 
 _DEVIATION = 0.37 * math.sqrt(500)  # of a BLEU difference of two such systems, times √sentences
 STRONG, WEAK = 0.01, 0.05
-MARKS_NOTE = (
-    "† p < 0.05, ‡ p < 0.01: significantly better than adaptive kNN-MT, by 1,000 paired bootstrap resamples (two-sided)."
-)
+MARKS_NOTE = "† p < 0.05, ‡ p < 0.01: significantly better than adaptive kNN-MT, by 1,000 paired bootstrap resamples (two-sided)."
 
 
 def bleu_deviation(sentences: int) -> float:

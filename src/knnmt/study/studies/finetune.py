@@ -87,7 +87,10 @@ class FineTune(DomainStudy):
             cells += self._cost(setup, domain, way, results)
             rows.append(row(*cells))
         columns = ["", *(f"BLEU {name}" for name in scores), "CPU-minutes", "MB"]
-        notes = [*(sentences_note(setup, test) for test in self._others(setup, domain)), processors_note(scores.values())]
+        notes = [
+            *(sentences_note(setup, test) for test in self._others(setup, domain)),
+            processors_note(scores.values()),
+        ]
         table = Table(f"finetune-{domain.name}", f"Fine-tuning on {domain.name}", columns, rows, notes)
         return Section(self.name, self.title, self.about, [table])
 

@@ -2,7 +2,21 @@
 
 from collections.abc import Iterator
 
-from knnmt.report import Axis, Cell, Claim, Figure, Point, Section, Series, Table, count, line_chart, number, percent, row
+from knnmt.report import (
+    Axis,
+    Cell,
+    Claim,
+    Figure,
+    Point,
+    Section,
+    Series,
+    Table,
+    count,
+    line_chart,
+    number,
+    percent,
+    row,
+)
 from knnmt.study.benchmark import Domain
 from knnmt.study.setup import Setup
 from knnmt.study.step import Result, Step
@@ -75,7 +89,9 @@ def _figure(domain: Domain, judged: dict[str, Result]) -> Figure:
             series.append(Series(name, points, colour=0 if retrieved else 1, dashed=method == "adaptive"))
     title = f"Mean λ on {domain.name} by the model’s confidence in the right token"
     return Figure(
-        f"lambda-{domain.name}", title, line_chart(title, Axis("the model’s own p of the right token"), Axis("λ"), series)
+        f"lambda-{domain.name}",
+        title,
+        line_chart(title, Axis("the model’s own p of the right token"), Axis("λ"), series),
     )
 
 

@@ -16,7 +16,9 @@ KS = (4, 8, 16, 32)
 class Neighbours(DomainStudy):
     name = "k"
     title = "How many neighbours?"
-    about = "Figure 5 of the paper: K = 4, 8, 16 and 32. Vanilla's λ and T are tuned for each K; the others are trained."
+    about = (
+        "Figure 5 of the paper: K = 4, 8, 16 and 32. Vanilla's λ and T are tuned for each K; the others are trained."
+    )
 
     def domain_steps(self, setup: Setup, domain: Domain) -> Iterator[Step]:
         yield self._compare(setup, domain)

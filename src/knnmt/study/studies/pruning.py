@@ -4,7 +4,21 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from knnmt.datastore.cuts import ConfidenceCut, Cut, RandomCut
-from knnmt.report import Axis, Cell, Claim, Figure, Places, Point, Section, Series, Table, count, line_chart, number, row
+from knnmt.report import (
+    Axis,
+    Cell,
+    Claim,
+    Figure,
+    Places,
+    Point,
+    Section,
+    Series,
+    Table,
+    count,
+    line_chart,
+    number,
+    row,
+)
 from knnmt.study import paper
 from knnmt.study.benchmark import Domain
 from knnmt.study.setup import Setup

@@ -61,7 +61,10 @@ class Quantised(DomainStudy):
         notes = [recall, sentences_note(setup, domain), processors_note([scores])]
         table = Table(f"quantised-{domain.name}", f"Distances on {domain.name}", columns, rows, notes)
         nll = {what: each["nll"] for what, each in judged.items()}
-        same, released = nll["adaptive", "exact"] - nll["robust", "exact"], nll["adaptive", "code"] - nll["robust", "exact"]
+        same, released = (
+            nll["adaptive", "exact"] - nll["robust", "exact"],
+            nll["adaptive", "code"] - nll["robust", "exact"],
+        )
         gains = [bleu["robust", "exact"]["bleu"] - bleu["adaptive", each]["bleu"] for each in ("exact", "code")]
         claim = Claim(
             f"{domain.name}: part of robust's gain over adaptive in the authors' code is the exact distance (our claim).",
