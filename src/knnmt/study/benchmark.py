@@ -72,6 +72,7 @@ class Domain:
         train: what the memory is built from
         dev: what the methods are fitted on
         test: what they are scored on
+        test_lines: how many lines it has in the benchmark; `test` may be fewer
         halved: whether there is no test file, so that dev and test are halves of the dev file
     """
 
@@ -79,7 +80,17 @@ class Domain:
     train: Split
     dev: Split
     test: Split
+    test_lines: int
     halved: bool
+
+    @property
+    def test_limit(self) -> int | None:
+        """How many test sentences are used; None: all."""
+        return None if len(self.test) == self.test_lines else len(self.test)
+
+    def limited(self, count: int | None) -> "Domain":
+        """With only the first `count` test sentences; all of them for None."""
+        return replace(self, test=self.test.first(count))
 
 
 @dataclass(frozen=True)
@@ -130,7 +141,7 @@ def _domain(folder: Path, languages: tuple[str, str]) -> Domain:
         dev, test = dev.halves()
     else:
         test = _split(folder, TEST, languages)
-    return Domain(folder.name, train, dev, test, halved)
+    return Domain(folder.name, train, dev, test, len(test), halved)
 
 
 def _split(folder: Path, name: str, languages: tuple[str, str]) -> Split:

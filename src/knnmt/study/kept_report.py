@@ -1,82 +1,154 @@
-"""The report directory of a study: which model and benchmark it is of, and its sections so far."""
+"""The report directory of a study: what it is of, and the results that its tables show."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from knnmt.datastore.files import check_name, storage_errors, write_json
+from knnmt.datastore.lock import DirectoryLock
 from knnmt.errors import StudyError
-from knnmt.report import Cell, Claim, Figure, Row, Section, Table, write_report
+from knnmt.report import Section, write_report
 from knnmt.study.machine import versions
 from knnmt.study.setup import Setup
+from knnmt.study.step import MissingResult, Result, Step
+from knnmt.study.studies import STUDIES, Study
 
 _ABOUT = "study.json"
-_SECTIONS = "sections"
+_RESULTS = "results"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How a study was run in one domain.
+
+    Attributes:
+        test_limit: only the first sentences of the test set; None: all
+        seeds: of the ablation
+    """
+
+    test_limit: int | None
+    seeds: int
 
 
 class KeptReport:
-    """Adds sections to a report, and writes it anew with all of them.
+    """A report that several runs add to, also on several machines.
 
-    Each part of a study has a file, so that a report can be made in several runs, also on several machines.
+    It keeps the results of steps that tables are made from, which hold no sentences, and is written from them: no store
+    and no translation is needed to write it again.
     """
 
     def __init__(self, path: Path) -> None:
         check_name(path)
         self.path = path
+        self._about = self._read(_ABOUT)
+        self._results: dict[str, Result] = {}
+        for name in self.studies:
+            self._results |= self._read(f"{_RESULTS}/{name}.json") or {}
 
-    def open(self, setup: Setup) -> None:
+    @property
+    def studies(self) -> dict[str, dict[str, Scope]]:
+        """The studies that are in the report, each with its domains."""
+        kept = (self._about or {}).get("studies", {})
+        return {study: {domain: Scope(**scope) for domain, scope in domains.items()} for study, domains in kept.items()}
+
+    @property
+    def domains(self) -> list[str]:
+        """The domains of all its studies."""
+        return list((self._about or {}).get("domains", {}))
+
+    def find(self, step: Step) -> Result | None:
+        """The result of a step, if a table of the report shows it."""
+        return self._results.get(step.key)
+
+    def check(self, setup: Setup) -> None:
         """Raise `StudyError` if the directory has a report of another model or benchmark, or something else."""
-        about, kept = _about(setup), self._kept()
+        about, kept = _about(setup), self._about
         if kept is None:
             if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
                 raise StudyError(f"{self.path} is there already and is no report of a study; give another --out.")
             return
         if kept["model"] != about["model"]:
-            raise StudyError(f"{self.path} is a report on another model, {kept['name']}; give another --out.")
+            raise StudyError(
+                f"{self.path} is a report on the model {kept['name']} ({_in_a_line(kept['model'])}), not on "
+                f"{about['name']} ({_in_a_line(about['model'])}); give another --out."
+            )
         for name in about["domains"].keys() & kept["domains"].keys():
             if about["domains"][name] != kept["domains"][name]:
                 raise StudyError(f"{self.path} is a report on other texts of the domain {name}; give another --out.")
-        if kept["preset"] != about["preset"]:
-            raise StudyError(f"{self.path} is a report with the preset {kept['preset']}; give another --out.")
+        for what in ("preset", "decoding"):
+            if kept[what] != about[what]:
+                raise StudyError(f"{self.path} is a report with the {what} {kept[what]}; give another --out.")
 
-    def add(self, setup: Setup, parts: Mapping[str, Section]) -> None:
-        """Keep these parts, in place of earlier ones of the same names."""
-        about, kept = _about(setup), self._kept()
-        if kept is not None:
+    def add(self, study: Study, setup: Setup, result: Callable[[Step], Result]) -> None:
+        """Keep what a study shows, in place of what it showed before."""
+        shown: dict[str, Result] = {}
+
+        def read(step: Step) -> Result:
+            shown[step.key] = result(step)
+            return shown[step.key]
+
+        study.section(setup, read)
+        with self._locked():
+            # another run may have added to it
+            kept = self._read(_ABOUT) or {"domains": {}, "studies": {}}
+            about = _about(setup)
             about["domains"] = kept["domains"] | about["domains"]
-        with storage_errors(self.path):
-            (self.path / _SECTIONS).mkdir(parents=True, exist_ok=True)
+            scopes = {
+                name: asdict(Scope(domain.test_limit, setup.seeds[name]))
+                for name, domain in setup.benchmark.domains.items()
+            }
+            about["studies"] = kept["studies"] | {study.name: scopes}
+            (self.path / _RESULTS).mkdir(exist_ok=True)
+            write_json(self.path / _RESULTS / f"{study.name}.json", shown)
             write_json(self.path / _ABOUT, about)
-            for name, section in parts.items():
-                write_json(self.path / _SECTIONS / f"{name}.json", asdict(section))
+        self._about = about
+        self._results |= shown
 
-    def write(self, order: list[str]) -> Path:
-        """Write page and tables of everything that was kept; returns the path of the page.
+    def write(self, setups: Mapping[str, Setup]) -> Path:
+        """Write page, tables and figures of all its studies; returns the path of the page.
 
         Args:
-            order: names of sections, in the order of the page
+            setups: by study
         """
-        about = self._kept()
-        assert about is not None, "something was added"
-        sections: dict[str, Section] = {}
-        for path in sorted((self.path / _SECTIONS).glob("*.json")):
-            part = _section(json.loads(path.read_text(encoding="utf-8")))
-            sections[part.name] = _joined(sections[part.name], part) if part.name in sections else part
-        ordered = sorted(sections.values(), key=lambda section: order.index(section.name))
+        assert self._about is not None, "something was added"
+        sections = [
+            section
+            for name, study in STUDIES.items()
+            if name in setups and (section := _section(study, setups[name], self._result))
+        ]
+        about = self._about
         facts = [
             ("model", about["name"]),
             ("domains", ", ".join(about["domains"])),
-            ("settings", f"{about['decoding']}, preset {about['preset']}, {about['precision']}"),
+            ("settings", f"{about['decoding']}, preset {about['preset']}, {_in_a_line(about['model'])}"),
             ("versions", ", ".join(f"{name} {number}" for name, number in about["versions"].items())),
         ]
-        return write_report(self.path, f"kNN-MT with {about['name']}", facts, ordered)
+        with self._locked():
+            return write_report(self.path, f"kNN-MT with {about['name']}", facts, sections)
 
-    def _kept(self) -> dict[str, Any] | None:
-        path = self.path / _ABOUT
+    def _result(self, step: Step) -> Result:
+        found = self.find(step)
+        if found is None:
+            raise MissingResult(step)
+        return found
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with storage_errors(self.path):
+            lock = DirectoryLock(self.path, wait=True)
+            try:
+                yield
+            finally:
+                lock.release_and_remove()
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        path = self.path / name
         try:
             kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
@@ -86,13 +158,19 @@ class KeptReport:
         return kept
 
 
+def _section(study: Study, setup: Setup, result: Callable[[Step], Result]) -> Section | None:
+    try:
+        return study.section(setup, result)
+    except MissingResult:
+        _log.warning("the results of the study %s are of another version of knnmt; run it again.", study.name)
+        return None
+
+
 def _about(setup: Setup) -> dict[str, Any]:
-    model = dict(setup.model.about)
     name = Path(setup.model.name)
     return {
         "name": name.name if name.is_absolute() else setup.model.name,
-        "model": model,
-        "precision": model["precision"],
+        "model": dict(setup.model.about),
         "preset": setup.preset.name,
         "decoding": setup.decoding,
         "domains": {
@@ -103,24 +181,6 @@ def _about(setup: Setup) -> dict[str, Any]:
     }
 
 
-def _joined(first: Section, second: Section) -> Section:
-    return replace(
-        first,
-        tables=[*first.tables, *second.tables],
-        figures=[*first.figures, *second.figures],
-        claims=[*first.claims, *second.claims],
-    )
-
-
-def _section(value: dict[str, Any]) -> Section:
-    """The inverse of `asdict`."""
-    tables = [
-        Table(
-            **each | {"rows": [Row(**row | {"cells": [Cell(**cell) for cell in row["cells"]]}) for row in each["rows"]]}
-        )
-        for each in value["tables"]
-    ]
-    figures = [Figure(**each | {"svg": Markup(each["svg"])}) for each in value["figures"]]
-    return Section(
-        **value | {"tables": tables, "figures": figures, "claims": [Claim(**each) for each in value["claims"]]}
-    )
+def _in_a_line(model: Mapping[str, str]) -> str:
+    """What may differ between two models of one name."""
+    return f"{model['fingerprint'][:8]}, {model['engine']}, {model['precision']}"

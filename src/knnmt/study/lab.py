@@ -1,5 +1,6 @@
 """What the steps of a study run with: models, stores, sessions; each is opened once and kept open while it is used."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from knnmt.decoding import Settings
 from knnmt.model import Engine, Purpose, TranslationModel, choose_engine
 from knnmt.search import Searcher
 from knnmt.study.benchmark import Split
-from knnmt.study.step import Result, Step
+from knnmt.study.step import MissingResult, Result, Step
 from knnmt.study.work import Work
 from knnmt.training import Features
 from knnmt.workflow import Session
@@ -81,8 +82,14 @@ class Lab:
         """The kept result of a step that has run."""
         found = self.work.find(step)
         if found is None:
-            raise KeyError(f"{step.title} has not run")
+            raise MissingResult(step)
         return found
+
+    def run(self, step: Step) -> Result:
+        """Run a step whose inputs have run, and keep its result."""
+        self.work.directory(step).mkdir(parents=True, exist_ok=True)
+        start = time.process_time()
+        return self.work.keep(step, step.run(self), time.process_time() - start)
 
     def model(self, model: "Model") -> TranslationModel:
         """A model, loaded once."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from knnmt.errors import StudyError
 from knnmt.search import machine_memory
+from knnmt.study.kept_report import KeptReport
 from knnmt.study.lab import Lab
 from knnmt.study.step import Step
 
@@ -29,10 +30,15 @@ class Plan:
     done: int
 
     @classmethod
-    def of(cls, wanted: Iterable[Step], lab: Lab) -> "Plan":
-        """Everything that has to run for these results; what a kept result was made from is not needed again."""
+    def of(cls, wanted: Iterable[Step], lab: Lab, report: KeptReport) -> "Plan":
+        """Everything that has to run for these results.
+
+        What a kept result was made from is not needed again. A wanted result may also be in the report; an input must
+        be in the working directory, with its larger parts.
+        """
         order: dict[str, Step] = {}
         done: set[str] = set()
+        known: set[str] = set()  # by their result alone
 
         def visit(step: Step) -> None:
             if step.key in order or step.key in done:
@@ -45,9 +51,12 @@ class Plan:
             order[step.key] = step
 
         for step in wanted:
-            visit(step)
+            if lab.work.find(step) or report.find(step):
+                known.add(step.key)
+            else:
+                visit(step)
         rates = {kind: lab.work.rates(kind) for kind in {step.kind for step in order.values()}}
-        return cls([_planned(step, rates[step.kind]) for step in order.values()], len(done))
+        return cls([_planned(step, rates[step.kind]) for step in order.values()], len((done | known) - order.keys()))
 
     @property
     def seconds(self) -> float:

@@ -1,8 +1,7 @@
-"""Run studies: make the plan, do its steps, write the report."""
+"""Run studies: their steps in order, with progress over all of them, and the report."""
 
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,12 @@ from knnmt.errors import StudyError
 from knnmt.model import TranslationModel
 from knnmt.progress import progress
 from knnmt.study.benchmark import Benchmark
-from knnmt.study.kept_report import KeptReport
+from knnmt.study.kept_report import KeptReport, Scope
 from knnmt.study.lab import Lab
 from knnmt.study.plan import Plan
 from knnmt.study.presets import PAPER_MODEL, PRESETS
 from knnmt.study.setup import Setup
+from knnmt.study.step import MissingResult, Result, Step
 from knnmt.study.studies import STUDIES, Study
 from knnmt.study.work import Work
 
@@ -24,6 +24,10 @@ from knnmt.study.work import Work
 class Run:
     """Studies of a model on a benchmark, planned and not yet run.
 
+    Attributes:
+        studies: those that were asked for
+        setups: by study, also of the others that are in the report
+
     Example:
         run = Run.open("multidomain-de-en", "de-en-small", "report", only=["main"])
         print(run.plan.seconds, run.plan.disk)
@@ -31,7 +35,7 @@ class Run:
     """
 
     studies: Sequence[Study]
-    setup: Setup
+    setups: Mapping[str, Setup]
     lab: Lab
     report: KeptReport
 
@@ -59,7 +63,7 @@ class Run:
         Args:
             benchmark: a directory `DOMAIN/{train,dev,test}.{SRC,TGT}`
             model: directory, hub id or the bundled `de-en-small`; the preset `paper` has one of its own
-            out: directory of the report
+            out: directory of the report; what is in it from earlier runs stays
             only: names of studies; empty: all
             domains: names of domains; empty: all
             seeds: how many seeds the ablation has
@@ -72,6 +76,7 @@ class Run:
         """
         studies = [_chosen(STUDIES, name, "study") for name in only] or list(STUDIES.values())
         chosen = _chosen(PRESETS, preset, "preset")
+        report = KeptReport(Path(out))
         if model is None and preset == "paper":
             model = PAPER_MODEL
         if model is None:
@@ -81,18 +86,29 @@ class Run:
         if model.codec.languages is None:
             raise StudyError(f"{model.name} does not say its languages; give --source-lang and --target-lang.")
         texts = Benchmark.open(benchmark, model.codec.languages, domains)
-        out = Path(out)
+        asked = dict.fromkeys(texts.domains, Scope(test_limit, seeds))
         settings = settings or Settings()
-        lab = Lab(Work(Path(work) if work else out / "work"), model, settings, engine, precision)
-        setup = Setup(texts, lab.base, settings.signature, chosen, seeds, test_limit)
-        report = KeptReport(out)
-        report.open(setup)
-        return cls(studies, setup, lab, report)
+        lab = Lab(Work(Path(work) if work else report.path / "work"), model, settings, engine, precision)
+        setup = Setup(texts, lab.base, settings.signature, chosen, {})
+        report.check(setup)
+        others = [name for name in report.domains if name not in texts.domains]
+        if others:
+            texts = Benchmark.open(benchmark, model.codec.languages, [*others, *texts.domains])
+            report.check(replace(setup, benchmark=texts))
+            report.check(replace(setup, benchmark=texts))
+        scopes = report.studies
+        for study in studies:
+            scopes[study.name] = scopes.get(study.name, {}) | asked
+        setups = {name: _setup(replace(setup, benchmark=texts), scope) for name, scope in scopes.items()}
+        report.check(replace(setup, benchmark=texts))
+        studies = [study for study in studies if study.suits(setups[study.name])]
+        return cls(studies, setups, lab, report)
 
     @property
     def plan(self) -> Plan:
         """The steps that are left."""
-        return Plan.of((step for study in self.studies for step in study.steps(self.setup)), self.lab)
+        wanted = (step for study in self.studies for step in study.steps(self.setups[study.name]))
+        return Plan.of(wanted, self.lab, self.report)
 
     def finish(self) -> Path:
         """Do all steps and write the report. After an interruption, call it again: only what is left is done."""
@@ -101,16 +117,27 @@ class Run:
         with progress("Study", total=max(plan.seconds, 1), unit="steps") as meter:
             for number, planned in enumerate(plan.steps, start=1):
                 meter.status(f"{number} of {len(plan.steps)}: {planned.step.title}")
-                self.lab.work.directory(planned.step).mkdir(parents=True, exist_ok=True)
-                start = time.process_time()
-                self.lab.work.keep(planned.step, planned.step.run(self.lab), time.process_time() - start)
+                self.lab.run(planned.step)
                 meter.advance(planned.seconds, units=1)
         for study in self.studies:
-            self.report.add(self.setup, dict(study.sections(self.setup, self.lab.result)))
-        return self.report.write(list(STUDIES))
+            self.report.add(study, self.setups[study.name], self._result)
+        return self.report.write(self.setups)
+
+    def _result(self, step: Step) -> Result:
+        found = self.lab.work.find(step) or self.report.find(step)
+        if found is None:
+            raise MissingResult(step)
+        return found
 
 
-def _chosen(table: dict[str, Any], name: str, what: str) -> Any:
+def _setup(setup: Setup, scopes: Mapping[str, Scope]) -> Setup:
+    """With the domains of a study, limited as it was asked for."""
+    domains = {name: setup.benchmark.domains[name].limited(scope.test_limit) for name, scope in scopes.items()}
+    seeds = {name: scope.seeds for name, scope in scopes.items()}
+    return replace(setup, benchmark=replace(setup.benchmark, domains=domains), seeds=seeds)
+
+
+def _chosen(table: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in table:
         raise StudyError(f"There is no {what} {name}; choose one of {', '.join(table)}.")
     return table[name]

@@ -37,8 +37,7 @@ class Setup:
 
     Attributes:
         decoding: the signature of the settings of the beam search
-        seeds: how many seeds the ablation has
-        test_limit: how many test sentences are translated; None: all
+        seeds: how many seeds the ablation has, by domain
         k: number of neighbours of adaptive and robust
     """
 
@@ -46,8 +45,7 @@ class Setup:
     model: BaseModel
     decoding: str
     preset: Preset
-    seeds: int = 3
-    test_limit: int | None = None
+    seeds: Mapping[str, int]
     k: int = 8
 
     @property
@@ -110,17 +108,15 @@ class Setup:
             memory: what is searched; by default what the combiner was fitted on
             model: by default that of the memory, or the one under study
         """
-        split = test.test.first(self.test_limit)
         if fit is None:
-            return System.of(name, Translate(model or self.model, split, self.decoding))
+            return System.of(name, Translate(model or self.model, test.test, self.decoding))
         memory = memory or fit.memory
         distances = fit.features.distances
-        return System.of(name, Translate(memory.model, split, self.decoding, memory, fit, distances))
+        return System.of(name, Translate(memory.model, test.test, self.decoding, memory, fit, distances))
 
     def judge(self, test: Domain, fit: Fit, memory: Memory | None = None) -> Judge:
         """NLL and λ of a fitted combiner on a domain's test set."""
-        split = test.test.first(self.test_limit)
-        features = Collect(memory or fit.memory, split, fit.features.k, fit.features.distances)
+        features = Collect(memory or fit.memory, test.test, fit.features.k, fit.features.distances)
         return Judge(features, fit)
 
 

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 Result = dict[str, Any]
 
 
+class MissingResult(LookupError):
+    """The result of a step that has not run."""
+
+    def __init__(self, step: "Step") -> None:
+        super().__init__(f"{step.title} has not run")
+
+
 @dataclass(frozen=True)
 class Estimate:
     """What a step will take: units of work, whose rate is known or measured, and bytes of disk and memory."""

@@ -42,10 +42,12 @@ class Ablation(DomainStudy):
     def _fits(self, setup: Setup, domain: Domain) -> dict[str, list[Fit]]:
         """Those of each row, by seed."""
         found: dict[str, list[Fit]] = {"vanilla": [setup.fit(domain, "vanilla")]}
-        seeds: list[dict[str, Any]] = [{} if seed == 1 else {"seed": seed} for seed in range(1, setup.seeds + 1)]
+        seeds: list[dict[str, Any]] = [
+            {} if seed == 1 else {"seed": seed} for seed in range(1, setup.seeds[domain.name] + 1)
+        ]
         found["adaptive"] = [setup.fit(domain, "adaptive", **seed) for seed in seeds]
         for part in ("", *_PARTS):
-            options = {"without": (part,)} if part else {}
+            options: dict[str, Any] = {"without": (part,)} if part else {}
             found[part] = [setup.fit(domain, "robust", **options, **seed) for seed in seeds]
         return found
 
@@ -57,7 +59,7 @@ class Ablation(DomainStudy):
 
     def _compare(self, setup: Setup, domain: Domain) -> Compare:
         systems = tuple(system for each in self._systems(setup, domain).values() for system in each)
-        return Compare(systems, domain.test.first(setup.test_limit), f"{ROWS['']}, seed 1")
+        return Compare(systems, domain.test, f"{ROWS['']}, seed 1")
 
     def domain_section(self, setup: Setup, domain: Domain, results: Results) -> Section:
         scores = results(self._compare(setup, domain))
@@ -77,8 +79,8 @@ class Ablation(DomainStudy):
             rows.append(row(*cells, rule=name in ("", "vector-perturbation")))
         columns = ["", "BLEU", "NLL", "accuracy", "NLL − robust's", *(["BLEU, paper"] if of_paper else [])]
         notes = [
-            f"Mean ± deviation over {setup.seeds} seeds.",
-            sentences_note(setup, domain),
+            f"Mean ± deviation over {setup.seeds[domain.name]} seeds.",
+            sentences_note(domain),
             processors_note([scores]),
         ]
         table = Table(f"ablation-{domain.name}", f"Ablation on {domain.name}", columns, rows, notes)

@@ -27,9 +27,9 @@ class Confidence(DomainStudy):
     name = "confidence"
     title = "Which entries matter? One fifth removed at a time"
     about = (
-        "Table 1 of the paper. All entries are ranked by the model's confidence in their tokens, highest first, and each "
-        "fifth is removed in turn. Vanilla keeps K, λ and T of the full store. Adaptive and robust are used as trained "
-        "on the full store, and trained again on what is left."
+        "Table 1 of the paper. All entries are ranked by the model's confidence in their tokens, highest first, and "
+        "each fifth is removed in turn. Vanilla keeps K, λ and T of the full store. Adaptive and robust are used as "
+        "trained on the full store, and trained again on what is left."
     )
 
     def domain_steps(self, setup: Setup, domain: Domain) -> Iterator[Step]:
@@ -54,7 +54,7 @@ class Confidence(DomainStudy):
 
     def _compare(self, setup: Setup, domain: Domain) -> Compare:
         systems = tuple(self._systems(setup, domain).values())
-        return Compare(systems, domain.test.first(setup.test_limit), "all adaptive")
+        return Compare(systems, domain.test, "all adaptive")
 
     def domain_section(self, setup: Setup, domain: Domain, results: Results) -> Section:
         scores = results(self._compare(setup, domain))
@@ -85,7 +85,7 @@ class Confidence(DomainStudy):
             rows.append(row(*cells, rule=name == "random"))
         columns = ["removed", *(f"{m}, {t}" if m != "vanilla" else m for m, t in shown), "entries"]
         columns += ["vanilla, paper", "adaptive, paper"] if of_paper else []
-        notes = [sentences_note(setup, domain), processors_note([scores])]
+        notes = [sentences_note(domain), processors_note([scores])]
         if of_paper:
             notes.append("The paper's figures are of the WMT19 model and German IT.")
         return Table(f"confidence-{domain.name}", f"BLEU on {domain.name} without some entries", columns, rows, notes)

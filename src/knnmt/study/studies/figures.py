@@ -7,12 +7,13 @@ from typing import Any
 from knnmt.report import Cell, number
 from knnmt.study.benchmark import Domain
 from knnmt.study.machine import versions
-from knnmt.study.setup import Setup
 from knnmt.study.step import Result
 
 _DEVIATION = 0.37 * math.sqrt(500)  # of a BLEU difference of two such systems, times √sentences
 STRONG, WEAK = 0.01, 0.05
-MARKS_NOTE = "† p < 0.05, ‡ p < 0.01: significantly better than adaptive kNN-MT, by 1,000 paired bootstrap resamples (two-sided)."
+MARKS_NOTE = (
+    "† p < 0.05, ‡ p < 0.01: significantly better than adaptive (two-sided, by 1,000 paired bootstrap resamples)."
+)
 
 
 def bleu_deviation(sentences: int) -> float:
@@ -52,14 +53,16 @@ def figure_cell(result: Result, name: str, spec: str = ".3f", **more: Any) -> Ce
     return number(result[name], spec, record={"processor": result["processor"], "versions": versions()}, **more)
 
 
-def sentences_note(setup: Setup, domain: Domain) -> str:
+def sentences_note(domain: Domain) -> str:
     """What was translated."""
-    count = len(domain.test.first(setup.test_limit))
-    whole = "the whole test set" if count == len(domain.test) else f"the first {count:,} sentences of the test set"
+    count = len(domain.test)
+    part = "second half" if domain.halved else "test set"
+    scored = f"the {part} ({count:,} sentences)"
+    if count < domain.test_lines:
+        scored = f"the first {count:,} of {domain.test_lines:,} sentences of the {part}"
     if domain.halved:
-        part = "the second half" if count == len(domain.test) else f"the first {count:,} sentences of the second half"
-        return f"{domain.name} has no test set: the first half of dev ({len(domain.dev):,}) fits, {part} scores."
-    return f"{domain.name}: {whole} ({count:,} sentences)." if whole.endswith("set") else f"{domain.name}: {whole}."
+        return f"{domain.name} has no test set: the first half of dev ({len(domain.dev):,}) fits, {scored} scores."
+    return f"{domain.name}: {scored}."
 
 
 def processors_note(results: Iterable[Result]) -> str:

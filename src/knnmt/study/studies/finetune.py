@@ -30,8 +30,9 @@ class FineTune(DomainStudy):
     title = "Fine-tuning instead, and as well"
     about = (
         "Beyond the paper. The same model is fine-tuned on the same train set, in full and with LoRA, for as long as "
-        "building the store and fitting robust took (CPU time), and for small domains until the dev loss stops falling. "
-        "Off the domain: another domain's test set, without its memory. kNN on top: a store of the fine-tuned model."
+        "building the store and fitting robust took (CPU time), and for small domains until the dev loss stops "
+        "falling. Off the domain: another domain's test set, without its memory. kNN on top: a store "
+        "of the fine-tuned model."
     )
 
     def domain_steps(self, setup: Setup, domain: Domain) -> Iterator[Step]:
@@ -72,7 +73,7 @@ class FineTune(DomainStudy):
         return {
             test.name: Compare(
                 tuple(self._system(setup, domain, test, way) for way in self._ways(setup, domain)),
-                test.test.first(setup.test_limit),
+                test.test,
                 "base",
             )
             for test in self._others(setup, domain)
@@ -88,7 +89,7 @@ class FineTune(DomainStudy):
             rows.append(row(*cells))
         columns = ["", *(f"BLEU {name}" for name in scores), "CPU-minutes", "MB"]
         notes = [
-            *(sentences_note(setup, test) for test in self._others(setup, domain)),
+            *(sentences_note(test) for test in self._others(setup, domain)),
             processors_note(scores.values()),
         ]
         table = Table(f"finetune-{domain.name}", f"Fine-tuning on {domain.name}", columns, rows, notes)

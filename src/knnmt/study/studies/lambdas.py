@@ -1,6 +1,7 @@
 """λ by the model's confidence: Figures 2 and 6 of the paper."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from knnmt.report import (
     Axis,
@@ -27,7 +28,7 @@ from knnmt.study.studies.study import DomainStudy, Results
 METHODS = ("adaptive", "robust")
 _SAME = 0.02  # a smaller difference between two means of λ says nothing
 
-Curve = list[dict[str, float]]
+Curve = list[dict[str, Any]]
 
 
 class Lambdas(DomainStudy):
@@ -47,7 +48,7 @@ class Lambdas(DomainStudy):
 
     def domain_section(self, setup: Setup, domain: Domain, results: Results) -> Section:
         judged = {method: results(self._judge(setup, domain, method)) for method in METHODS}
-        notes = [sentences_note(setup, domain), processors_note(judged.values())]
+        notes = [sentences_note(domain), processors_note(judged.values())]
         tables, figures = [_table(domain, judged, notes)], [_figure(domain, judged)]
         return Section(self.name, self.title, self.about, tables, figures, _claims(domain, judged))
 
@@ -60,7 +61,7 @@ def _table(domain: Domain, judged: dict[str, Result], notes: list[str]) -> Table
     rows = []
     found, missed = (_points(judged["robust"], retrieved) for retrieved in (True, False))
     for index, (hit, miss) in enumerate(zip(found, missed, strict=True)):
-        low, high = hit["confidence"]  # type: ignore[misc]
+        low, high = hit["confidence"]
         positions = hit["positions"] + miss["positions"]
         cells: list[Cell | str] = [f"[{low:.1f}, {high:.1f}{']' if high == 1 else ')'}", count(int(positions))]
         cells.append(percent(miss["positions"] / positions if positions else None))
@@ -79,7 +80,7 @@ def _figure(domain: Domain, judged: dict[str, Result]) -> Figure:
             name = f"{method}, {'retrieved' if retrieved else 'missed'}"
             points = [
                 Point(
-                    sum(each["confidence"]) / 2,  # type: ignore[arg-type]
+                    sum(each["confidence"]) / 2,
                     each["mean_lambda"],
                     f"{name}: λ {each['mean_lambda']:.2f} over {each['positions']:,} tokens",
                 )
@@ -109,11 +110,11 @@ def _claims(domain: Domain, judged: dict[str, Result]) -> list[Claim]:
     miss = [means[method, False][-1] for method in METHODS]
     return [
         Claim(
-            f"{domain.name}: when the token is missed, λ of adaptive hardly depends on the model's confidence, and λ of "
-            "robust falls with it.",
+            f"{domain.name}: when the token is missed, λ of adaptive hardly depends on the model's confidence, and λ "
+            "of robust falls with it.",
             _clear(falls["robust"] - abs(falls["adaptive"])) and _clear(falls["robust"]),
-            f"From p < 0.2 to p ≥ 0.8, λ falls by {falls['adaptive']:.2f} (adaptive, within {spread['adaptive']:.2f}) and "
-            f"by {falls['robust']:.2f} (robust, within {spread['robust']:.2f}).",
+            f"From p < 0.2 to p ≥ 0.8, λ falls by {falls['adaptive']:.2f} (adaptive, within {spread['adaptive']:.2f}) "
+            f"and by {falls['robust']:.2f} (robust, within {spread['robust']:.2f}).",
         ),
         Claim(
             f"{domain.name}: where the model is wrong (p < 0.2) and the token is retrieved, λ of robust is the larger.",

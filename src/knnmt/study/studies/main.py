@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from knnmt.evaluation.comet import COMMAND
-from knnmt.report import Cell, Claim, Section, Table, bold_best, count, number, percent, row
+from knnmt.report import Cell, Claim, Row, Section, Table, bold_best, count, number, percent, row
 from knnmt.study import paper
 from knnmt.study.benchmark import Domain
 from knnmt.study.setup import METHODS, Setup
-from knnmt.study.step import Result, Step
+from knnmt.study.step import MissingResult, Result, Step
 from knnmt.study.steps import Collect, Comet, Compare, System
 from knnmt.study.studies.figures import (
     MARKS_NOTE,
@@ -48,31 +48,31 @@ class Main(Study):
         return (setup.system("base", domain), *knn)
 
     def _compare(self, setup: Setup, domain: Domain) -> Compare:
-        return Compare(self._systems(setup, domain), domain.test.first(setup.test_limit), "adaptive")
+        return Compare(self._systems(setup, domain), domain.test, "adaptive")
 
     def _comet(self, setup: Setup, domain: Domain) -> Comet:
-        return Comet(self._systems(setup, domain), domain.test.first(setup.test_limit))
+        return Comet(self._systems(setup, domain), domain.test)
 
     def _base(self, setup: Setup, domain: Domain) -> Collect:
         """The features that the base model's own NLL is taken from."""
         return setup.judge(domain, setup.fit(domain, "robust")).features
 
-    def sections(self, setup: Setup, results: Results) -> Iterator[tuple[str, Section]]:
+    def section(self, setup: Setup, results: Results) -> Section:
         scores = {each.name: results(self._compare(setup, each)) for each in setup.domains}
         tables = [
             self._bleu(setup, scores),
             self._chrf(setup, scores),
-            *([self._comet_table(setup, results)] if _has_comet() else []),
+            *self._comet_tables(setup, results),
             self._nll(setup, results),
             self._sizes(setup, results),
         ]
-        yield self.name, Section(self.name, self.title, self.about, tables, claims=self._claims(scores))
+        return Section(self.name, self.title, self.about, tables, claims=self._claims(scores))
 
     def _notes(self, setup: Setup, scores: dict[str, Result]) -> list[str]:
         signature = next(iter(scores.values()))["signatures"]["bleu"]
         return [
             MARKS_NOTE,
-            *(sentences_note(setup, domain) for domain in setup.domains),
+            *(sentences_note(domain) for domain in setup.domains),
             processors_note(scores.values()),
             signature,
         ]
@@ -110,18 +110,22 @@ class Main(Study):
         columns = ["", *scores, "average"]
         return Table("main-chrf", "chrF", columns, bold_best(rows, range(1, len(columns))))
 
-    def _comet_table(self, setup: Setup, results: Results) -> Table:
-        found = {each.name: results(self._comet(setup, each))["systems"] for each in setup.domains}
+    def _comet_tables(self, setup: Setup, results: Results) -> list[Table]:
+        """The table of COMET, if it was computed for all domains."""
+        try:
+            found = {each.name: results(self._comet(setup, each))["systems"] for each in setup.domains}
+        except MissingResult:
+            return []
         rows = []
         for system in SYSTEMS:
             values = [found[name][system] for name in found]
             rows.append(row(system, *(number(value, ".4f") for value in values), number(fmean(values), ".4f")))
         columns = ["", *found, "average"]
-        return Table("main-comet", "COMET", columns, bold_best(rows, range(1, len(columns))))
+        return [Table("main-comet", "COMET", columns, bold_best(rows, range(1, len(columns))))]
 
     def _nll(self, setup: Setup, results: Results) -> Table:
         """Teacher-forced figures: they tell systems apart that BLEU cannot."""
-        rows = []
+        rows: list[Row] = []
         for domain in setup.domains:
             base = results(self._base(setup, domain))
             rows.append(
@@ -155,7 +159,7 @@ class Main(Study):
             search, sizes = store["search"], store["bytes"]
             recall = (search["recall"] or {}).get("8")
             gigabytes = [number(sizes[part] / 1e6, ",.0f") for part in ("keys", "index")]
-            lengths = (len(domain.train), len(domain.dev), len(domain.test.first(setup.test_limit)))
+            lengths = (len(domain.train), len(domain.dev), len(domain.test))
             index = f"{search['index']}, {search['probes']} probes" if search["probes"] else str(search["index"])
             cells: list[Cell | str] = [domain.name, *map(count, lengths), count(store["entries"])]
             rows.append(row(*cells, index, number(recall, ".3f"), *gigabytes))

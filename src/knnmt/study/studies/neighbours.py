@@ -33,7 +33,7 @@ class Neighbours(DomainStudy):
 
     def _compare(self, setup: Setup, domain: Domain) -> Compare:
         systems = tuple(self._systems(setup, domain).values())
-        return Compare(systems, domain.test.first(setup.test_limit), "adaptive K=8")
+        return Compare(systems, domain.test, "adaptive K=8")
 
     def domain_section(self, setup: Setup, domain: Domain, results: Results) -> Section:
         scores = results(self._compare(setup, domain))
@@ -46,7 +46,7 @@ class Neighbours(DomainStudy):
         rows = bold_best(rows, range(1, 1 + len(METHODS)))
         rows = bold_best(rows, range(1 + len(METHODS), 1 + 2 * len(METHODS)), lowest=True)
         columns = ["K", *(f"BLEU {method}" for method in METHODS), *(f"NLL {method}" for method in METHODS)]
-        notes = [sentences_note(setup, domain), processors_note([scores])]
+        notes = [sentences_note(domain), processors_note([scores])]
         table = Table(f"k-{domain.name}", f"{domain.name} by the number of neighbours", columns, rows, notes)
         claims = _claims(domain, bleu, scores["sentences"])
         return Section(self.name, self.title, self.about, [table], [_figure(domain, bleu)], claims)

@@ -15,8 +15,8 @@ class OffDomain(Study):
     name = "offdomain"
     title = "What does a wrong memory cost?"
     about = (
-        "Beyond the paper. Every domain's test set is translated with every other domain's store, and with the combiners "
-        "that were fitted for that store. The base model is what a method should not fall below."
+        "Beyond the paper. Every domain's test set is translated with every other domain's store, and with the "
+        "combiners that were fitted for that store. The base model is what a method should not fall below."
     )
 
     def steps(self, setup: Setup) -> Iterator[Step]:
@@ -42,11 +42,12 @@ class OffDomain(Study):
 
     def _compare(self, setup: Setup, test: Domain) -> Compare:
         systems = tuple(self._systems(setup, test).values())
-        return Compare(systems, test.test.first(setup.test_limit), "base")
+        return Compare(systems, test.test, "base")
 
-    def sections(self, setup: Setup, results: Results) -> Iterator[tuple[str, Section]]:
-        if len(setup.domains) < 2:
-            return
+    def suits(self, setup: Setup) -> bool:
+        return len(setup.domains) > 1
+
+    def section(self, setup: Setup, results: Results) -> Section:
         rows, all_scores = [], []
         for test in setup.domains:
             scores = results(self._compare(setup, test))
@@ -66,11 +67,11 @@ class OffDomain(Study):
         columns = ["test set", "store", "BLEU base", *(f"BLEU {m}" for m in METHODS), *(f"NLL {m}" for m in METHODS)]
         notes = [
             "* significantly worse than base (p < 0.05, 1,000 paired bootstrap resamples).",
-            *(sentences_note(setup, domain) for domain in setup.domains),
+            *(sentences_note(domain) for domain in setup.domains),
             processors_note(all_scores),
         ]
         table = Table("offdomain", "Test sets with stores of other domains", columns, rows, notes)
-        yield self.name, Section(self.name, self.title, self.about, [table])
+        return Section(self.name, self.title, self.about, [table])
 
 
 def _worse(score: dict[str, float], base: dict[str, float]) -> str:

@@ -39,8 +39,9 @@ class Pruning(DomainStudy):
     name = "pruning"
     title = "Smaller stores: which method loses least?"
     about = (
-        "Tables 4 and 5 of the paper. A share of the entries is removed at random, or those with the highest confidence "
-        "first. Both methods are used as trained on the full store, the stricter test, and trained again on what is left."
+        "Tables 4 and 5 of the paper. A share of the entries is removed at random, or those with the highest "
+        "confidence first. Both methods are used as trained on the full store, the stricter test, and trained again on "
+        "what is left."
     )
 
     def domain_steps(self, setup: Setup, domain: Domain) -> Iterator[Step]:
@@ -81,13 +82,13 @@ class Pruning(DomainStudy):
 
     def _compare(self, setup: Setup, domain: Domain) -> Compare:
         systems = {system.name: system for system in self._systems(setup, domain).values()}
-        return Compare(tuple(systems.values()), domain.test.first(setup.test_limit), "all adaptive")
+        return Compare(tuple(systems.values()), domain.test, "all adaptive")
 
     def domain_section(self, setup: Setup, domain: Domain, results: Results) -> Section:
         scores = results(self._compare(setup, domain))
         bleu = {what: scores["systems"][system.name] for what, system in self._systems(setup, domain).items()}
         judged = {what: results(judge) for what, judge in self._judged(setup, domain).items()}
-        notes = [sentences_note(setup, domain), processors_note([scores])]
+        notes = [sentences_note(domain), processors_note([scores])]
         sizes = {at: results(memory)["entries"] for at, (memory, _) in self._memories(setup, domain).items()}
         tables = [_table(way, domain, bleu, judged, sizes, notes) for way in WAYS]
         figures = [_figure(way, domain, bleu) for way in WAYS]

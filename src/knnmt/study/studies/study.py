@@ -30,12 +30,16 @@ class Study(ABC):
         """All steps whose results the sections read."""
 
     @abstractmethod
-    def sections(self, setup: Setup, results: Results) -> Iterator[tuple[str, Section]]:
-        """Tables, figures and claims, by the name of a part; a report replaces a part only by the same part."""
+    def section(self, setup: Setup, results: Results) -> Section:
+        """Tables, figures and claims."""
+
+    def suits(self, setup: Setup) -> bool:
+        """Whether it can be run on these domains."""
+        return True
 
 
 class DomainStudy(Study):
-    """A study of single domains: each has its own tables, and can be added to a report later."""
+    """A study of single domains, each with tables of its own."""
 
     @abstractmethod
     def domain_steps(self, setup: Setup, domain: Domain) -> Iterator[Step]: ...
@@ -47,6 +51,13 @@ class DomainStudy(Study):
         for domain in setup.domains:
             yield from self.domain_steps(setup, domain)
 
-    def sections(self, setup: Setup, results: Results) -> Iterator[tuple[str, Section]]:
-        for domain in setup.domains:
-            yield f"{self.name}-{domain.name}", self.domain_section(setup, domain, results)
+    def section(self, setup: Setup, results: Results) -> Section:
+        parts = [self.domain_section(setup, domain, results) for domain in setup.domains]
+        return Section(
+            self.name,
+            self.title,
+            self.about,
+            [table for part in parts for table in part.tables],
+            [figure for part in parts for figure in part.figures],
+            [claim for part in parts for claim in part.claims],
+        )
