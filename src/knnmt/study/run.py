@@ -95,7 +95,6 @@ class Run:
         if others:
             texts = Benchmark.open(benchmark, model.codec.languages, [*others, *texts.domains])
             report.check(replace(setup, benchmark=texts))
-            report.check(replace(setup, benchmark=texts))
         scopes = report.studies
         for study in studies:
             scopes[study.name] = scopes.get(study.name, {}) | asked
@@ -114,11 +113,11 @@ class Run:
         """Do all steps and write the report. After an interruption, call it again: only what is left is done."""
         plan = self.plan
         plan.check_room(self.lab.work.path)
-        with progress("Study", total=max(plan.seconds, 1), unit="steps") as meter:
+        with progress("Study", total=max(plan.seconds, 1), unit="CPU-s") as meter:
             for number, planned in enumerate(plan.steps, start=1):
                 meter.status(f"{number} of {len(plan.steps)}: {planned.step.title}")
                 self.lab.run(planned.step)
-                meter.advance(planned.seconds, units=1)
+                meter.advance(planned.seconds, units=planned.seconds)
         for study in self.studies:
             self.report.add(study, self.setups[study.name], self._result)
         return self.report.write(self.setups)

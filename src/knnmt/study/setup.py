@@ -1,13 +1,13 @@
 """What all studies of one run have in common: the steps for stores, features, fits and translations."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from knnmt.datastore.cuts import Cut
 from knnmt.study.benchmark import Benchmark, Domain
 from knnmt.study.lab import BaseModel
-from knnmt.study.steps import Build, Collect, Fit, Judge, Memory, Model, System, Translate, View
+from knnmt.study.steps import Build, Collect, Fit, Judge, Memory, Mix, Model, System, Translate, View
 
 VANILLA_K = 32  # the largest K that vanilla is tuned for
 METHODS = ("vanilla", "adaptive", "robust")
@@ -22,6 +22,7 @@ class Preset:
         vanilla: K, λ and T of vanilla; tuned for other domains
         temperature: T of adaptive; for other domains that of vanilla
         beta: β of robust training; for other domains the method's own
+        options: further options of methods, by method
     """
 
     name: str
@@ -29,6 +30,7 @@ class Preset:
     vanilla: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     temperature: Mapping[str, float] = field(default_factory=dict)
     beta: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Setup:
             options: further options of the method
         """
         memory = memory or self.store(domain)
+        options = dict(self.preset.options.get(method, {})) | options
         if method == "vanilla":
             features = Collect(memory, domain.dev, k or VANILLA_K, distances)
             given = self.preset.vanilla.get(domain.name, {})
@@ -93,6 +96,12 @@ class Setup:
         if method == "robust" and domain.name in self.preset.beta:
             options.setdefault("beta", self.preset.beta[domain.name])
         return Fit(Collect(memory, domain.dev, k, distances), method, _items(options | {"k": k}), vanilla)
+
+    def fit_masked(self, domain: Domain, method: str, memories: Sequence[Memory]) -> Fit:
+        """A method fitted on dev pairs whose neighbours are taken from several memories, to be used with the first."""
+        whole = self.fit(domain, method)
+        parts = tuple(Collect(memory, domain.dev, whole.features.k) for memory in memories)
+        return replace(whole, features=Mix(parts))
 
     def system(
         self,

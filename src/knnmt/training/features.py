@@ -1,6 +1,6 @@
 """Features in memory: combiners are fitted and evaluated on them without running the model or the search again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,3 +92,16 @@ class Features:
             rows = slice(start, start + _ROWS)
             seen = self.observation.take(rows, combiner.needs)
             yield rows, Mixture(seen, combiner.combine(seen))
+
+
+def mix_features(parts: Sequence[Features], seed: int) -> Features:
+    """Features of the same pairs in several memories: all positions of a sentence from one part, drawn at random."""
+    chosen = np.random.default_rng(seed).integers(len(parts), size=len(parts[0].lengths))  # [sentences]
+    part = torch.from_numpy(np.repeat(chosen, parts[0].lengths))  # [positions]
+    columns = [each.observation.columns() for each in parts]
+    mixed = {name: column.clone() for name, column in columns[0].items()}
+    for number, others in enumerate(columns[1:], start=1):
+        rows = part == number
+        for name, column in mixed.items():
+            column[rows] = others[name][rows]
+    return replace(parts[0], observation=Observation(**mixed), queries=None)

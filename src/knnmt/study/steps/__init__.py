@@ -1,6 +1,6 @@
 """The steps that studies are made of, one kind of work per file."""
 
-from knnmt.study.steps.features import Collect, Judge
+from knnmt.study.steps.features import Collect, Judge, Mix
 from knnmt.study.steps.finetune import Finetune
 from knnmt.study.steps.fit import Fit
 from knnmt.study.steps.memories import Build, Memory, View
@@ -15,6 +15,7 @@ __all__ = [
     "Fit",
     "Judge",
     "Memory",
+    "Mix",
     "Model",
     "System",
     "Translate",

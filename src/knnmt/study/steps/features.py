@@ -11,7 +11,7 @@ from knnmt.study.benchmark import Split
 from knnmt.study.lab import Lab
 from knnmt.study.step import Estimate, Result, Step
 from knnmt.study.steps.memories import Memory
-from knnmt.training import Features, collect_features, load_features, save_features
+from knnmt.training import Features, collect_features, load_features, mix_features, save_features
 
 if TYPE_CHECKING:
     from knnmt.study.steps.fit import Fit
@@ -66,6 +66,55 @@ class Collect(Step):
             "median_nearest": features.median_nearest,
             "leaked": int(searcher.store.contains(sources, "source").sum()),
         }
+
+
+@dataclass(frozen=True)
+class Mix(Step):
+    """Features of the same split in several memories: each sentence is taken from one of them, at random.
+
+    A combiner that is trained on them has seen memories of which parts are missing.
+    """
+
+    kind: ClassVar[str] = "mix"
+    seconds_per_unit: ClassVar[float] = 1 / 100_000
+
+    parts: tuple[Collect, ...]
+    seed: int = 1
+
+    @property
+    def title(self) -> str:
+        return f"Mix neighbours from {len(self.parts)} memories of {self.split.name}"
+
+    @property
+    def memory(self) -> Memory:
+        return self.parts[0].memory
+
+    @property
+    def split(self) -> Split:
+        return self.parts[0].split
+
+    @property
+    def k(self) -> int:
+        return self.parts[0].k
+
+    @property
+    def distances(self) -> str:
+        return self.parts[0].distances
+
+    def estimate(self) -> Estimate:
+        sizes = [part.estimate() for part in self.parts]
+        return Estimate(sum(size.units for size in sizes), sizes[0].disk, sum(size.memory for size in sizes))
+
+    def is_there(self, lab: Lab) -> bool:
+        return (lab.work.directory(self) / _FILE).is_file()
+
+    def load(self, lab: Lab) -> Features:
+        return load_features(lab.work.directory(self) / _FILE)
+
+    def run(self, lab: Lab) -> Result:
+        mixed = mix_features([part.load(lab) for part in self.parts], self.seed)
+        save_features(mixed, lab.work.directory(self) / _FILE)
+        return {"positions": len(mixed), "seed": self.seed}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from knnmt.combiner import Combiner
 from knnmt.methods import Method, method_with, read_combiner
 from knnmt.study.lab import Lab
 from knnmt.study.step import Estimate, Result, Step
-from knnmt.study.steps.features import Collect
+from knnmt.study.steps.features import Collect, Mix
 from knnmt.study.steps.memories import Memory
 from knnmt.workflow import fit_method
 
@@ -27,7 +27,7 @@ class Fit(Step):
     kind: ClassVar[str] = "fit"
     seconds_per_unit: ClassVar[float] = 80.0
 
-    features: Collect
+    features: Collect | Mix
     method: str
     options: tuple[tuple[str, Any], ...] = ()
     vanilla: "Fit | None" = None

@@ -9,7 +9,7 @@ from knnmt.study.benchmark import Domain
 from knnmt.study.setup import METHODS, Setup
 from knnmt.study.step import Result, Step
 from knnmt.study.steps import Compare, Fit, System
-from knnmt.study.studies.figures import bleu_cell, bleu_deviation, processors_note, sentences_note, verdict
+from knnmt.study.studies.figures import PAPER_NOTE, bleu_cell, bleu_deviation, processors_note, sentences_note, verdict
 from knnmt.study.studies.study import DomainStudy, Results
 
 FULL, AGAIN = "as trained", "trained again"
@@ -87,7 +87,7 @@ class Confidence(DomainStudy):
         columns += ["vanilla, paper", "adaptive, paper"] if of_paper else []
         notes = [sentences_note(domain), processors_note([scores])]
         if of_paper:
-            notes.append("The paper's figures are of the WMT19 model and German IT.")
+            notes.append(PAPER_NOTE)
         return Table(f"confidence-{domain.name}", f"BLEU on {domain.name} without some entries", columns, rows, notes)
 
 

@@ -17,20 +17,34 @@ from knnmt.report import (
     count,
     line_chart,
     number,
+    percent,
     row,
 )
 from knnmt.study import paper
 from knnmt.study.benchmark import Domain
 from knnmt.study.setup import Setup
 from knnmt.study.step import Result, Step
-from knnmt.study.steps import Compare, Judge, Memory, System
+from knnmt.study.steps import Compare, Fit, Judge, Memory, System
 from knnmt.study.studies.confidence import AGAIN, FULL
-from knnmt.study.studies.figures import bleu_cell, bleu_deviation, figure_cell, processors_note, sentences_note, verdict
+from knnmt.study.studies.figures import (
+    PAPER_NOTE,
+    bleu_cell,
+    bleu_deviation,
+    figure_cell,
+    processors_note,
+    sentences_note,
+    verdict,
+)
 from knnmt.study.studies.study import DomainStudy, Results
 
 METHODS = ("adaptive", "robust")
 SHARES = (0.2, 0.4, 0.6, 0.8)
 WAYS = {"random": "at random", "confidence": "highest confidence first"}
+
+MASKED = "masked"
+_MASKED_NOTE = (
+    "trained once, with the neighbours of each dev sentence taken from one of all these stores, drawn at random."
+)
 
 What = tuple[str, float, str, str]  # way, removed share, method, where it was trained
 
@@ -41,7 +55,7 @@ class Pruning(DomainStudy):
     about = (
         "Tables 4 and 5 of the paper. A share of the entries is removed at random, or those with the highest "
         "confidence first. Both methods are used as trained on the full store, the stricter test, and trained again on "
-        "what is left."
+        "what is left. NLL and accuracy are given also for training on masked memories."
     )
 
     def domain_steps(self, setup: Setup, domain: Domain) -> Iterator[Step]:
@@ -59,26 +73,33 @@ class Pruning(DomainStudy):
                 found[way, share] = (setup.view(domain, cut), cut.name)
         return found
 
-    def _systems(self, setup: Setup, domain: Domain) -> dict[What, System]:
-        found = {}
-        for (way, share), (memory, name) in self._memories(setup, domain).items():
+    def _fits(self, setup: Setup, domain: Domain) -> dict[What, tuple[Fit, Memory]]:
+        """The combiners and the memories that they are used with."""
+        memories = self._memories(setup, domain)
+        distinct = tuple(dict.fromkeys(memory for memory, _ in memories.values()))
+        found: dict[What, System] = {}
+        for (way, share), (memory, _) in memories.items():
             for method in METHODS:
-                full = setup.fit(domain, method)
-                again = full if share == 0 else setup.fit(domain, method, memory=memory)
-                for trained, fit in ((FULL, full), (AGAIN, again)):
-                    label = f"all {method}" if share == 0 else f"{name} {method} {trained}"
-                    found[way, share, method, trained] = setup.system(label, domain, fit, memory)
+                fits = {
+                    FULL: setup.fit(domain, method),
+                    AGAIN: setup.fit(domain, method, memory=memory),
+                    MASKED: setup.fit_masked(domain, method, distinct),
+                }
+                found |= {(way, share, method, trained): (fit, memory) for trained, fit in fits.items()}
+        return found
+
+    def _systems(self, setup: Setup, domain: Domain) -> dict[What, System]:
+        memories = self._memories(setup, domain)
+        found = {}
+        for (way, share, method, trained), (fit, memory) in self._fits(setup, domain).items():
+            name = memories[way, share][1]
+            if trained != MASKED:  # the teacher-forced figures say enough about it
+                label = f"{name} {method}" if share == 0 else f"{name} {method} {trained}"
+                found[way, share, method, trained] = setup.system(label, domain, fit, memory)
         return found
 
     def _judged(self, setup: Setup, domain: Domain) -> dict[What, Judge]:
-        found = {}
-        for (way, share), (memory, _) in self._memories(setup, domain).items():
-            for method in METHODS:
-                full = setup.fit(domain, method)
-                again = full if share == 0 else setup.fit(domain, method, memory=memory)
-                found[way, share, method, FULL] = setup.judge(domain, full, memory)
-                found[way, share, method, AGAIN] = setup.judge(domain, again, memory)
-        return found
+        return {what: setup.judge(domain, fit, memory) for what, (fit, memory) in self._fits(setup, domain).items()}
 
     def _compare(self, setup: Setup, domain: Domain) -> Compare:
         systems = {system.name: system for system in self._systems(setup, domain).values()}
@@ -90,38 +111,49 @@ class Pruning(DomainStudy):
         judged = {what: results(judge) for what, judge in self._judged(setup, domain).items()}
         notes = [sentences_note(domain), processors_note([scores])]
         sizes = {at: results(memory)["entries"] for at, (memory, _) in self._memories(setup, domain).items()}
-        tables = [_table(way, domain, bleu, judged, sizes, notes) for way in WAYS]
+        tables = [
+            table
+            for way in WAYS
+            for table in (_bleu_table(way, domain, bleu, sizes, notes), _forced_table(way, domain, judged, notes))
+        ]
         figures = [_figure(way, domain, bleu) for way in WAYS]
-        return Section(self.name, self.title, self.about, tables, figures, _claims(domain, bleu, scores["sentences"]))
+        claims = _claims(domain, bleu, scores["sentences"])
+        return Section(self.name, self.title, self.about, tables, figures, claims)
 
 
-def _table(
-    way: str,
-    domain: Domain,
-    bleu: dict[What, Result],
-    judged: dict[What, Result],
-    sizes: dict[tuple[str, float], int],
-    notes: list[str],
+def _bleu_table(
+    way: str, domain: Domain, bleu: dict[What, Result], sizes: dict[tuple[str, float], int], notes: list[str]
 ) -> Table:
     of_paper = domain.name == "it"
+    both = [(trained, method) for trained in (FULL, AGAIN) for method in METHODS]
     rows = []
     for share in (0.0, *SHARES):
-        cells: list[Cell | str] = [f"{share:.0%}"]
-        for trained in (FULL, AGAIN):
-            cells += [bleu_cell(bleu[way, share, method, trained]) for method in METHODS]
-        for trained in (FULL, AGAIN):
-            cells += [figure_cell(judged[way, share, method, trained], "nll") for method in METHODS]
-        cells.append(count(sizes[way, share]))
+        cells: list[Cell | str] = [f"{share:.0%}", count(sizes[way, share])]
+        cells += [bleu_cell(bleu[way, share, method, trained]) for trained, method in both]
         if of_paper:
             cells += [number(paper.PRUNING[way][method][share]) for method in METHODS]
         rows.append(row(*cells, rule=share == SHARES[0]))
-    both = [f"{method}, {trained}" for trained in (FULL, AGAIN) for method in METHODS]
-    columns = ["removed", *(f"BLEU {name}" for name in both), *(f"NLL {name}" for name in both), "entries"]
+    columns = ["removed", "entries", *(f"{method}, {trained}" for trained, method in both)]
     columns += [f"{method}, paper" for method in METHODS] if of_paper else []
     if of_paper:
-        notes = [*notes, "The paper's figures are of the WMT19 model and German IT."]
-    title = f"{domain.name}: entries removed {WAYS[way]}"
+        notes = [*notes, PAPER_NOTE]
+    title = f"BLEU on {domain.name}, entries removed {WAYS[way]}"
     return Table(f"pruning-{way}-{domain.name}", title, columns, rows, notes)
+
+
+def _forced_table(way: str, domain: Domain, judged: dict[What, Result], notes: list[str]) -> Table:
+    every = [(trained, method) for trained in (FULL, AGAIN, MASKED) for method in METHODS]
+    rows = []
+    for share in (0.0, *SHARES):
+        found = [judged[way, share, method, trained] for trained, method in every]
+        cells: list[Cell | str] = [f"{share:.0%}", percent(found[0]["gold_in_k"])]
+        cells += [figure_cell(each, "nll") for each in found]
+        cells += [figure_cell(each, "accuracy") for each in found]
+        rows.append(row(*cells, rule=share == SHARES[0]))
+    names = [f"{method}, {trained}" for trained, method in every]
+    columns = ["removed", "token among K", *(f"NLL {name}" for name in names), *(f"accuracy {name}" for name in names)]
+    title = f"NLL and accuracy on {domain.name}, entries removed {WAYS[way]}"
+    return Table(f"pruning-{way}-nll-{domain.name}", title, columns, rows, [*notes, f"{MASKED}: {_MASKED_NOTE}"])
 
 
 def _figure(way: str, domain: Domain, bleu: dict[What, Result]) -> Figure:
