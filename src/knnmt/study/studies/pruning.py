@@ -77,7 +77,7 @@ class Pruning(DomainStudy):
         """The combiners and the memories that they are used with."""
         memories = self._memories(setup, domain)
         distinct = tuple(dict.fromkeys(memory for memory, _ in memories.values()))
-        found: dict[What, System] = {}
+        found: dict[What, tuple[Fit, Memory]] = {}
         for (way, share), (memory, _) in memories.items():
             for method in METHODS:
                 fits = {
@@ -90,7 +90,7 @@ class Pruning(DomainStudy):
 
     def _systems(self, setup: Setup, domain: Domain) -> dict[What, System]:
         memories = self._memories(setup, domain)
-        found = {}
+        found: dict[What, System] = {}
         for (way, share, method, trained), (fit, memory) in self._fits(setup, domain).items():
             name = memories[way, share][1]
             if trained != MASKED:  # the teacher-forced figures say enough about it
