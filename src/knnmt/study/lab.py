@@ -19,6 +19,7 @@ from knnmt.workflow.building import NEW_STORE_PRECISION
 if TYPE_CHECKING:
     from knnmt.study.steps import Build, Model, View
 
+_OPUS_MT = 75e6  # parameters; rates of work before any is measured are those of opus-mt
 _OPEN = 2  # stores with their indexes, and models, that are held at the same time
 
 
@@ -29,14 +30,33 @@ class BaseModel:
     Attributes:
         name: as the user gave it
         about: everything else that determines what it computes
+        dim: size of a key
+        parameters: how many it has
     """
 
     name: str
     about: tuple[tuple[str, str], ...]
+    dim: int
+    parameters: int
 
     @property
     def identity(self) -> list[Any]:
         return [list(each) for each in self.about]
+
+    @property
+    def base(self) -> "BaseModel":
+        """Itself; of a fine-tuned model the one that it was made from."""
+        return self
+
+    @property
+    def scale(self) -> float:
+        """How much work it is to run, compared with opus-mt."""
+        return self.parameters / _OPUS_MT
+
+    @property
+    def memory(self) -> float:
+        """About how many bytes are needed to run it."""
+        return 1e9 + 12 * self.parameters
 
     @classmethod
     def of(cls, engine: Engine) -> "BaseModel":
@@ -51,7 +71,8 @@ class BaseModel:
             "engine": engine.name,
             "precision": engine.precision,
         }
-        return cls(model.name, tuple(about.items()))
+        parameters = sum(each.numel() for each in model.model.parameters())
+        return cls(model.name, tuple(about.items()), model.dim, parameters)
 
 
 class Lab:

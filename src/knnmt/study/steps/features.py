@@ -43,7 +43,8 @@ class Collect(Step):
 
     def estimate(self) -> Estimate:
         size = self.split.tokens * self.k * _NEIGHBOUR_BYTES
-        return Estimate(self.split.tokens, disk=size, memory=2 * size)
+        base = self.memory.model.base
+        return Estimate(self.split.tokens * base.scale, disk=size, memory=base.memory + 2 * size)
 
     def is_there(self, lab: Lab) -> bool:
         return (lab.work.directory(self) / _FILE).is_file()

@@ -37,7 +37,13 @@ class Finetune(Step):
 
     def estimate(self) -> Estimate:
         passes = 1 if self.as_long_as else 4
-        return Estimate(passes * self.train.tokens, disk=2e9, memory=6e9)
+        size = 4 * self.model.parameters
+        return Estimate(passes * self.train.tokens * self.model.scale, disk=4 * size, memory=1e9 + 6 * size)
+
+    @property
+    def base(self) -> BaseModel:
+        """The model that it starts from."""
+        return self.model
 
     def path(self, lab: Lab) -> Path:
         """The directory of the fine-tuned model."""

@@ -14,8 +14,15 @@ from knnmt.workflow import build_with_report, info, make_view
 if TYPE_CHECKING:
     from knnmt.study.steps.finetune import Finetune
 
-_INDEX_BYTES = 220  # per entry, in two layouts, at 512 dimensions
-_ENTRY_BYTES = 1024 + 24  # the key and the rest, at 512 dimensions
+
+def _index_bytes(dim: int) -> float:
+    """Per entry: code, id and a share of the centres, in two layouts."""
+    return 2 * (dim / 8 + 28)
+
+
+def _entry_bytes(dim: int) -> float:
+    """Per entry: the key, the other columns and a share of its sentence."""
+    return 2 * dim + 24
 
 
 @dataclass(frozen=True)
@@ -50,8 +57,9 @@ class Build(Step):
         return f"{self.domain}-{self.key[:8]}"
 
     def estimate(self) -> Estimate:
-        tokens = self.train.tokens
-        return Estimate(tokens, disk=tokens * (_ENTRY_BYTES + _INDEX_BYTES), memory=2e9 + tokens * _INDEX_BYTES / 2)
+        tokens, base = self.train.tokens, self.model.base
+        index = tokens * _index_bytes(base.dim)
+        return Estimate(tokens * base.scale, tokens * _entry_bytes(base.dim) + index, base.memory + index)
 
     def is_there(self, lab: Lab) -> bool:
         return (lab.store_path(self) / "manifest.json").is_file()
@@ -122,7 +130,8 @@ class View(Step):
 
     def estimate(self) -> Estimate:
         tokens = self.store.train.tokens
-        return Estimate(tokens, disk=tokens * _INDEX_BYTES, memory=tokens * _INDEX_BYTES)
+        index = tokens * _index_bytes(self.model.base.dim)
+        return Estimate(tokens, disk=index, memory=1e9 + index)
 
     def is_there(self, lab: Lab) -> bool:
         return self.store.is_there(lab) and self.name in self.store.open(lab).manifest.views

@@ -44,7 +44,8 @@ class Translate(Step):
         return f"Translate {self.split.name}, {lines}, with {self.fit.method if self.fit else 'the model alone'}"
 
     def estimate(self) -> Estimate:
-        return Estimate(self.split.tokens, disk=6 * self.split.tokens, memory=2e9)
+        base = self.model.base
+        return Estimate(self.split.tokens * base.scale, disk=6 * self.split.tokens, memory=base.memory)
 
     def run(self, lab: Lab) -> Result:
         mixer = store = None
