@@ -71,7 +71,7 @@ class BaseModel:
             "engine": engine.name,
             "precision": engine.precision,
         }
-        parameters = sum(each.numel() for each in model.model.parameters())
+        parameters = sum(each.numel() for each in model.hf.parameters())
         return cls(model.name, tuple(about.items()), model.dim, parameters)
 
 
