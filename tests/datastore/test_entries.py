@@ -77,3 +77,40 @@ def test_the_fingerprint_includes_the_mask(store: Store) -> None:
     assert len(set(prints)) == 2
     assert prints[0] == store.fingerprint == Entries(store.segments).fingerprint
     assert Entries(store.segments, {first.name: all_rows}).fingerprint != prints[1]
+
+
+def test_without_some_ids(store: Store) -> None:
+    first, second = store.segments
+    masked = Entries(store.segments, {first.name: np.arange(len(first)) != 1})
+    gone = [0, 1, 4, -1]  # row 1 is left out already
+    entries = masked.without(np.array([each if each < 0 else (first.number << 32) + each for each in gone]))
+    assert [row for row in range(len(first)) if not entries.mask[first.name][row]] == [0, 1, 4]
+    assert set(entries.mask) == {first.name}
+    assert len(entries) == len(store.entries) - 3
+    assert masked.mask[first.name].sum() == len(first) - 1, "the others are as they were"
+    alone = store.entries.without((second.number << 32) + np.arange(len(second)))
+    assert not alone.mask[second.name].any()
+    assert (alone.ids(np.arange(len(first))) == (first.number << 32) + np.arange(len(first))).all()
+    assert len(alone) == len(first)
+    for unknown in (99 << 32, (first.number << 32) + len(first)):
+        with pytest.raises(IndexError):
+            masked.without(np.array([unknown]))
+
+
+def test_sentences_that_have_an_entry(store: Store) -> None:
+    random = np.random.default_rng(2)
+    first = store.segments[0]
+    entries = Entries(store.segments, {first.name: random.random(len(first)) < 0.2})
+    live = [sentence for row, sentence in enumerate(first.sentence.tolist()) if entries.mask[first.name][row]]
+    assert 0 < len(set(live)) < first.record.sentences
+    assert np.flatnonzero(entries.sentence_mask[first.name]).tolist() == sorted(set(live))
+    assert set(entries.sentence_mask) == {first.name}
+    ends = {each.name: np.diff(each.sentence, append=-1).astype(bool) for each in store.segments}  # one row for each
+    assert not Entries(store.segments, ends).sentence_mask, "with a row of each, all count"
+
+
+def test_a_mask_of_another_length(store: Store) -> None:
+    for rows in (3, 0, 10_000):
+        with pytest.raises(ValueError, match="one bool for each row"):
+            Entries(store.segments, {store.segments[0].name: np.ones(rows, np.bool_)})
+    assert not Entries(store.segments, {"000099": np.zeros(3, np.bool_)}).mask, "of a segment that is not one of these"

@@ -187,7 +187,7 @@ def test_what_cannot_be_a_view(scenario: ModuleType, store: Store, tmp_path: Pat
         commit(store, nothing)
     other = scenario.build(tmp_path / "other", "other", scenario.SECOND)
     with StoreWriter(store.path, store.model) as writer:
-        with pytest.raises(ValueError, match="segments that are in the store"):
+        with pytest.raises(StoreError, match=r"segment 000001, which is no longer in .*s; open the store again"):
             writer.commit_view("v", other.entries)
         with pytest.raises(ValueError, match="new_directory"):
             writer.commit_view("v", store.entries, tmp_path)

@@ -7,13 +7,24 @@ import numpy as np
 
 from knnmt.datastore.entries import Entries
 from knnmt.datastore.ids import Ids
+from knnmt.errors import StoreError
 
 
 class Cut(ABC):
-    """Ranks all entries and leaves out those whose ranks are between two shares of them."""
+    """Ranks all entries and leaves out those whose ranks are between two shares of them.
+
+    Raises `StoreError` unless 0 ≤ start < stop ≤ 1.
+    """
 
     start: float
     stop: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.stop <= 1:
+            raise StoreError(
+                f"cannot leave out the entries from {self.start} to {self.stop} of a ranking; "
+                "give two shares from 0 to 1, the smaller one first"
+            )
 
     @property
     @abstractmethod
@@ -46,7 +57,9 @@ class ConfidenceCut(Cut):
         return f"confidence-{_percent(self.start)}-{_percent(self.stop)}"
 
     def ranking(self, entries: Entries) -> Ids:
-        confidence = entries.log_confidence(entries.ids(np.arange(len(entries))))
+        confidence = np.concatenate(
+            [each.confidence[entries.mask.get(each.name, slice(None))] for each in entries.segments]
+        )
         return np.argsort(-confidence, kind="stable")
 
 

@@ -25,14 +25,35 @@ class Entries:
 
     def __init__(self, segments: Sequence[Segment], mask: Mapping[str, npt.NDArray[np.bool_]] | None = None) -> None:
         self.segments = tuple(segments)
-        self.mask = {name: rows for name, rows in (mask or {}).items() if not rows.all()}
-        self._rows = [np.flatnonzero(self.mask[each.name]) if each.name in self.mask else None for each in segments]
-        counts = [len(each) if rows is None else len(rows) for each, rows in zip(segments, self._rows, strict=True)]
+        lengths = {segment.name: len(segment) for segment in segments}
+        masks = {name: rows for name, rows in (mask or {}).items() if name in lengths}
+        if any(rows.shape != (lengths[name],) for name, rows in masks.items()):
+            raise ValueError("a mask has one bool for each row of its segment")
+        self.mask = {name: rows for name, rows in masks.items() if not rows.all()}
+        counts = [np.count_nonzero(self.mask[each.name]) if each.name in self.mask else len(each) for each in segments]
         self._starts = np.cumsum([0, *counts])
         self._numbers = np.array([segment.number for segment in segments], dtype=np.int64)
 
     def __len__(self) -> int:
         return int(self._starts[-1])
+
+    @cached_property
+    def _rows(self) -> list[Ids | None]:
+        """The rows that count, by segment; None for a segment without a mask."""
+        return [np.flatnonzero(self.mask[each.name]) if each.name in self.mask else None for each in self.segments]
+
+    @cached_property
+    def sentence_mask(self) -> dict[str, npt.NDArray[np.bool_]]:
+        """By segment name, which sentences count, bool [sentences]: those with an entry that counts.
+
+        As in `mask`, a segment without one counts in full.
+        """
+        masks = {}
+        for segment in self.segments:
+            if segment.name in self.mask:
+                masks[segment.name] = np.zeros(segment.record.sentences, np.bool_)
+                masks[segment.name][segment.sentence[self.mask[segment.name]]] = True
+        return {name: sentences for name, sentences in masks.items() if not sentences.all()}
 
     def of_segments(self, names: Collection[str]) -> "Entries":
         """The entries of the named segments only."""

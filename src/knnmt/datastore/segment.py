@@ -1,5 +1,7 @@
 """A segment: an immutable part of a store, memory-mapped."""
 
+from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,11 @@ class Segment:
     def __len__(self) -> int:
         return self.record.entries
 
+    @cached_property
+    def damage(self) -> list[str]:
+        """`problems` of its files; reads every byte, once."""
+        return problems(self.path, self.record)
+
     def __repr__(self) -> str:
         return f"Segment({self.name}, entries={self.record.entries}, sentences={self.record.sentences})"
 
@@ -123,6 +130,13 @@ def problems(path: Path, record: SegmentRecord) -> list[str]:
     """One sentence per file that is missing, truncated or damaged; reads every byte."""
     missing = [f"the manifest has no record of {path / name}; {FIX}" for name in FILES if name not in record.files]
     return missing + file_problems(path, record.files, FIX)
+
+
+def check_sound(segments: Iterable[Segment]) -> None:
+    """Raise `StoreError` for damaged files, so that nothing is made of them."""
+    for segment in segments:
+        if segment.damage:
+            raise StoreError(segment.damage[0])
 
 
 def content_problem(segment: Segment, rows: slice | npt.NDArray[np.int64], vocabulary: int) -> str | None:

@@ -183,12 +183,7 @@ class StoreWriter:
             entries: entries of this store's segments, with the mask of the live rows
             index: index over these entries, in a directory from `new_directory`; None: the view is searched exactly
         """
-        check_view_name(name)
-        records = {segment.name: segment.record for segment in self.opened.segments}
-        if any(records.get(segment.name) != segment.record for segment in entries.segments):
-            raise ValueError("a view is of segments that are in the store")
-        if not len(entries):
-            raise StoreError(f"the view {name} of {self.path} would leave nothing to search; keep some entries")
+        self.check_view(name, entries)
         mask = self._new_directory(VIEWS, name)
         with storage_errors(self.path):
             write_view(mask, entries)
@@ -198,6 +193,19 @@ class StoreWriter:
                 manifest = replace(manifest, indexes=manifest.indexes | {name: new[index]})
             view = ViewRecord(new[mask], None if index is None else name)
             return self._commit(replace(manifest, views=manifest.views | {name: view}), new)
+
+    def check_view(self, name: str, entries: Entries) -> None:
+        """Raise `StoreError` if there cannot be such a view: to be called before an index is built for it."""
+        check_view_name(name)
+        records = {segment.name: segment.record for segment in self.opened.segments}
+        for segment in entries.segments:
+            if records.get(segment.name) != segment.record:
+                raise StoreError(
+                    f"the view {name} is of segment {segment.name}, which is no longer in {self.path}; "
+                    "open the store again"
+                )
+        if not len(entries):
+            raise StoreError(f"the view {name} of {self.path} would leave nothing to search; keep some entries")
 
     def remove_view(self, name: str) -> Store:
         """Remove a view and its index from the store; the next writer removes their files."""

@@ -16,8 +16,8 @@ from knnmt.binding import load_recorded, record_of
 from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Entries, Plan, Segment, StagedSegment, Store, StoredSentences, StoreWriter
 from knnmt.datastore.files import check_name
-from knnmt.datastore.segment import problems
-from knnmt.errors import ModelError, StoreError
+from knnmt.datastore.segment import check_sound
+from knnmt.errors import ModelError
 from knnmt.model import Engine, Purpose, TranslationModel, choose_engine
 from knnmt.progress import Meter, progress
 from knnmt.ranges import ranges
@@ -160,9 +160,7 @@ def _index(writer: StoreWriter, plan: Plan, kind: str) -> Path | None:
 
 def _built_index(writer: StoreWriter, segments: Sequence[Segment], kind: str, sound: Sequence[Segment] = ()) -> Path:
     """A new index. Checks the segments first, except those in `sound`, which were just written."""
-    for segment in segments:
-        if segment not in sound and (damage := problems(segment.path, segment.record)):
-            raise StoreError(damage[0])
+    check_sound(segment for segment in segments if segment not in sound)
     directory = writer.new_directory("index")
     build_index(Entries(segments), directory, kind)
     return directory
