@@ -15,7 +15,7 @@ from worlds import load
 from knnmt.binding import record_of
 from knnmt.combiner import Needs
 from knnmt.corpus import Pair, normalise
-from knnmt.datastore import Store, StoreWriter, writer
+from knnmt.datastore import Entries, Store, StoreWriter, writer
 from knnmt.model import TorchEngine, TranslationModel
 from knnmt.search import Searcher
 from knnmt.training import Features, collect, collect_features, collect_stored
@@ -80,6 +80,9 @@ class Loops:
                 (normalise(row["source"]), normalise(row["target"])) for row in segment.sentence_table.to_pylist()
             ]
         self.of = np.array(self.sentence)
+        self.live = np.concatenate(
+            [store.entries.mask.get(each.name, np.full(len(each), True)) for each in store.segments]
+        )
         ids = [(segment.number << 32) + row for segment in store.segments for row in range(len(segment))]
         self.place = {pair: place for place, pair in enumerate(ids)}
 
@@ -89,10 +92,11 @@ class Loops:
         return min(same, key=lambda n: float(((self.keys[self.of == n] - queries) ** 2).sum()))
 
     def allowed(self, own: int) -> np.ndarray:
-        """The pairs of sentences with another source and another target."""
+        """The live pairs of sentences with another source and another target."""
         source, target = self.texts[own]
         fine = [theirs[0] != source and theirs[1] != target for theirs in self.texts]
-        return np.array([fine[number] for number in self.sentence])
+        allowed: np.ndarray = np.array([fine[number] for number in self.sentence]) & self.live
+        return allowed
 
 
 def check_neighbours(features: Features, loops: Loops) -> list[int]:
@@ -148,6 +152,29 @@ def test_stored_keys_are_searched_without_their_likes(
     assert set(found) | copies == set(range(store.sentence_count)), "each once, of the copies any"
     assert sum(number in copies for number in found) == len(copies)
     check_columns(features, model)
+
+
+@pytest.mark.parametrize("layer", ["output", "ffn_input"])
+def test_sentences_of_a_view(tmp_path: Path, models: dict[str, TranslationModel], layer: str) -> None:
+    """Drawn are those with a live entry, with all their tokens; found are live entries."""
+    store = make(tmp_path / "store", models[layer])
+    first, second, third = store.segments
+    mask = {
+        first.name: (first.sentence % 4 > 0) & (first.position % 3 > 0),  # of some sentences parts, of others nothing
+        second.name: np.zeros(len(second), np.bool_),
+        third.name: third.sentence == 2,
+    }
+    with StoreWriter(store.path, store.model) as writing:
+        view = writing.commit_view("some", Entries(store.segments, mask)).view("some")
+    features = collect_stored(TorchEngine(models[layer]), Searcher(view), 10_000, Needs(K, TOP), keep_queries=True)
+    loops = Loops(view)
+    live = set(loops.of[loops.live].tolist())
+    copies = live & set(range(6, 36))
+    found = check_neighbours(features, loops)
+    assert len(found) == view.sentence_count == len(live) < store.sentence_count
+    assert {number for number in found if number not in range(6, 36)} == live - copies
+    assert len(features) == np.isin(loops.of, list(live)).sum() > view.entry_count
+    assert set(features.observation.ids.flatten().tolist()) <= set(view.entries.ids(np.arange(view.entry_count)))
 
 
 @torch.inference_mode()

@@ -78,7 +78,7 @@ class Store:
     def view(self, name: str) -> "Store":
         """This snapshot with only the rows of the view, and with the view's index, if it has one.
 
-        Segments that were added after the view are not part of it. The sentence texts are all still there.
+        Segments that were added after the view are not part of it. A sentence is part of it if one of its entries is.
         """
         self.manifest.view(name)
         if problem := self._snapshot.views[name].problem:
@@ -99,8 +99,12 @@ class Store:
 
     @property
     def sentence_count(self) -> int:
-        """Sentences in all segments; a view leaves out entries, not sentences."""
-        return sum(segment.record.sentences for segment in self.segments)
+        """Sentences that count: in a view, those with at least one live entry."""
+        live = self.entries.sentence_mask
+        return sum(
+            int(np.count_nonzero(live[each.name])) if each.name in live else each.record.sentences
+            for each in self.segments
+        )
 
     @property
     def index_config(self) -> ConfigFile | None:
@@ -152,11 +156,13 @@ class Store:
     def contains(
         self, hashes: npt.NDArray[np.uint64], which: Literal["pair", "source", "target"] = "pair"
     ) -> npt.NDArray[np.bool_]:
-        """Which of the hashes (`knnmt.corpus.pair_hash`, `text_hash`) belong to a stored sentence.  # [m]"""
+        """Which of the hashes (`knnmt.corpus.pair_hash`, `text_hash`) belong to a sentence that counts.  # [m]"""
         hashes = np.asarray(hashes, dtype=np.uint64)
         found = np.zeros(hashes.shape, dtype=np.bool_)
         for segment in self.segments:
-            found |= np.isin(hashes, segment.sentence_table[f"{which}_hash"].to_numpy())
+            stored = segment.sentence_table[f"{which}_hash"].to_numpy()
+            live = self.entries.sentence_mask.get(segment.name)
+            found |= np.isin(hashes, stored if live is None else stored[live])
         return found
 
     def sizes(self) -> dict[str, int]:
