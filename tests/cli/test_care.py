@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from knnmt.datastore import Store
+from knnmt.datastore.cuts import ConfidenceCut
+from knnmt.workflow import make_view
 
 Run = Callable[..., Any]
 DEV, MEMORY = ("dev.de", "dev.en"), ("memory.de", "memory.en")
@@ -162,6 +164,24 @@ def test_info_of_a_store_whose_index_is_lost(run: Run, world: Path) -> None:
     value = json.loads(run("info", "store", "--json").out)
     assert "is missing" in value["search"]["problems"][0]
     assert value["entries"] == Store.open("store").entry_count
+
+
+def test_info_lists_views(run: Run, world: Path) -> None:
+    assert "recall@16" not in run("info", "store").out
+    unsure = make_view("store", "unsure", ConfidenceCut(0.0, 0.6), "ivf")
+    make_view("store", "sure", ConfidenceCut(0.6, 1.0))
+    (sure, _) = views = json.loads(run("info", "store", "--json").out)["views"]
+    assert [each["name"] for each in views] == ["sure", "unsure"]
+    shown = run("info", "store")
+    rows = [line.replace("│", " ").split() for line in shown.out.splitlines()]
+    assert ["sure", f"{sure['entries']:,}", str(sure["sentences"]), "Flat", "1.000", str(sure["bytes"]), "B"] in rows
+    assert ["unsure", str(unsure.entry_count)] in [row[:2] for row in rows]
+    assert shown.complaints == []
+    mask = unsure.path / unsure.manifest.views["unsure"].mask.directory / f"{unsure.segments[0].name}.npy"
+    mask.unlink()
+    shown = run("info", "store")
+    assert f"warning: {mask} is missing; make the view again, or remove it." in shown.err
+    assert ["unsure", "?", "?", "?"] in [line.replace("│", " ").split()[:4] for line in shown.out.splitlines()]
 
 
 def test_duplicates(run: Run, world: Path) -> None:

@@ -4,11 +4,13 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 from sentences import SENTENCES
 
-from knnmt.datastore import Store
+from knnmt.datastore import Entries, Store
+from knnmt.datastore.cuts import ConfidenceCut
 from knnmt.model import TranslationModel
-from knnmt.workflow import fit, info
+from knnmt.workflow import fit, info, make_view
 
 
 def test_the_form_that_programs_rely_on(
@@ -51,3 +53,44 @@ def test_networks_are_listed_with_how_they_were_trained(
         assert found["record"]["training"]["history"][-1][0] == 2
     assert [found["record"]["dev_pairs"] for found in listed] == [None, 3]
     assert listed[1]["without"] == ["dc"]
+
+
+def test_views(store: Store) -> None:
+    assert info(store)["views"] == []
+    (segment,) = store.segments
+    make_view(store, "unsure", ConfidenceCut(0.0, 0.6), "ivf")
+    make_view(store, "three", Entries(store.segments, {segment.name: np.isin(segment.sentence, [1, 2, 5])}))
+    make_view(store, "exact", ConfidenceCut(0.0, 0.2), "flat")
+    value = json.loads(json.dumps(info(store.path), allow_nan=False))
+    exact, three, unsure = value["views"]
+    assert [each["name"] for each in value["views"]] == ["exact", "three", "unsure"]
+    assert all(each["problems"] == [] for each in value["views"])
+    assert (three["entries"], three["sentences"]) == (np.isin(segment.sentence, [1, 2, 5]).sum(), 3)
+    assert (three["index"], three["recall"]["16"]) == (exact["index"], exact["recall"]["16"]) == ("Flat", 1)
+    assert unsure["entries"] == store.entry_count - round(0.6 * store.entry_count)
+    assert 0 < unsure["sentences"] <= store.sentence_count
+    assert unsure["index"].startswith("IVF")
+    assert set(unsure["recall"]) == {"8", "16", "32"}
+    assert unsure["bytes"] > exact["bytes"] > three["bytes"] > 0
+    assert sum(each["bytes"] for each in value["views"]) == value["bytes"]["views"] + value["bytes"]["index"]
+    assert value["entries"] == store.entry_count, "the store itself is as it was"
+
+
+def test_damaged_views(store: Store) -> None:
+    for name in ("index", "mask", "sound"):
+        make_view(store, name, ConfidenceCut(0.0, 0.6), "ivf")
+    before = {each["name"]: each for each in info(store.path)["views"]}
+    (store.path / "index/000001/index.faiss").unlink()
+    (store.path / f"views/mask.000001/{store.segments[0].name}.npy").unlink()
+    found = {each["name"]: each for each in info(store.path)["views"]}
+    assert found["sound"] == before["sound"]
+    (problem,) = found["index"]["problems"]
+    assert problem.startswith(f"{store.path}/index/000001/index.faiss is missing; ")
+    assert found["index"] == before["index"] | {"problems": [problem]}
+    (problem,) = found["mask"]["problems"]
+    assert problem.endswith(f"{store.segments[0].name}.npy is missing; make the view again, or remove it")
+    unknown = dict.fromkeys(("entries", "sentences", "index", "recall"))
+    assert found["mask"] == before["mask"] | unknown | {"problems": [problem]}
+    (store.path / "index/000001/config.json").unlink()
+    lost = next(each for each in info(store.path)["views"] if each["name"] == "index")
+    assert (lost["entries"], lost["index"], lost["recall"]) == (before["index"]["entries"], None, None)

@@ -2,13 +2,15 @@
 
 from typing import Any
 
+from rich.table import Table
+
 from knnmt.cli import options
-from knnmt.cli.console import facts, note, print_json, settings_in_a_line, size
+from knnmt.cli.console import facts, note, out, print_json, settings_in_a_line, size
 from knnmt.shell import command
 
 
 def info(store: options.Store, as_json: options.Json = False) -> None:
-    """What a store holds: entries, sizes, model, index with its measured recall, combiners, the default method.
+    """What a store holds: entries, sizes, model, index with its measured recall, views, combiners, the default method.
 
     Example: `knnmt info memory`
     """
@@ -32,7 +34,9 @@ def info(store: options.Store, as_json: options.Json = False) -> None:
     rows += [(part, size(count)) for part, count in found["bytes"].items() if count]
     rows += [(combiner["name"], _in_words(combiner)) for combiner in found["combiners"]]
     facts(rows)
-    for problem in search["problems"]:
+    if found["views"]:
+        out.print(_table(found["views"]))
+    for problem in [*search["problems"], *(problem for view in found["views"] for problem in view["problems"])]:
         note(f"warning: {problem}.")
     for build in found["unfinished"]:
         files = " ".join(map(str, build.get("corpus", [])))
@@ -40,6 +44,18 @@ def info(store: options.Store, as_json: options.Json = False) -> None:
             f"warning: {build['sentences']:,} sentence pairs of an unfinished build are ready ({files}); run the same "
             f"command again to finish it, or remove it with {command('build', store, '--drop-unfinished')}."
         )
+
+
+def _table(views: list[dict[str, Any]]) -> Table:
+    table = Table()
+    table.add_column("view", style="bold")
+    for column in ("entries", "sentences", "index", "recall@16", "size"):
+        table.add_column(column, justify="right")
+    for view in views:
+        counts = ["?" if view[name] is None else f"{view[name]:,}" for name in ("entries", "sentences")]
+        recall = "" if view["recall"] is None else f"{view['recall']['16']:.3f}"
+        table.add_row(view["name"], *counts, view["index"] or "?", recall, size(view["bytes"]))
+    return table
 
 
 def _in_words(combiner: dict[str, Any]) -> str:

@@ -59,6 +59,10 @@ class DirectoryRecord:
     directory: str
     files: dict[str, FileRecord]
 
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files.values())
+
     def to_json(self) -> dict[str, Any]:
         return {"directory": self.directory, "files": _files_json(self.files)}
 

@@ -34,7 +34,7 @@ def verify_files(path: str | Path) -> list[str]:
                 problem = ConfigFile.read(directory, fix).problem
                 found += [] if problem is None else [problem]
             found += file_problems(directory, derived.files, fix)
-            _advance(meter, sum(file.bytes for file in derived.files.values()))
+            _advance(meter, derived.bytes)
     return found
 
 
@@ -59,8 +59,8 @@ def _derived(manifest: Manifest) -> list[tuple[DirectoryRecord, str]]:
 
 
 def _bytes(manifest: Manifest) -> int:
-    files = [record.files for record in manifest.segments] + [record.files for record in manifest.derived()]
-    return sum(file.bytes for each in files for file in each.values())
+    segments = (file.bytes for record in manifest.segments for file in record.files.values())
+    return sum(segments) + sum(record.bytes for record in manifest.derived())
 
 
 def _advance(meter: Meter, count: int) -> None:

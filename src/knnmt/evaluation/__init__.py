@@ -1,9 +1,9 @@
 """Evaluation: BLEU, chrF, significance and COMET of translations, and λ by model confidence."""
 
-from knnmt.evaluation.accuracy import accuracy
 from knnmt.evaluation.comet import comet_scores, find_comet
 from knnmt.evaluation.curves import LambdaPoint, lambda_curve
 from knnmt.evaluation.metrics import PValues, Scores, SystemScore, corpus_bleu, score_systems, sentence_chrf
+from knnmt.evaluation.token_accuracy import accuracy
 
 __all__ = [
     "LambdaPoint",

@@ -1,51 +1,45 @@
 """How a model is fine-tuned: every hyperparameter with its default."""
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from knnmt.options import Options, option
 
 METHODS = ("full", "lora")
 
-_RATES = {"full": 3e-5, "lora": 5e-4}
+_RATES = {"full": 5e-5, "lora": 1e-3}
 
 
 @dataclass(frozen=True)
 class FinetuneRecipe(Options):
     """Options of fine-tuning.
 
-    The learning rate stays constant after the warm-up, so that the length of a run need not be known beforehand: a run
-    with a budget is the beginning of a run without one.
-
     Attributes:
         method: `full` trains all weights, `lora` low-rank adapters of the linear maps in the layers
-        learning_rate: of AdamW; None: one that suits the method
+        learning_rate: of Adam; None: one that suits the method
         warmup: updates in which the learning rate rises linearly
-        weight_decay: for matrices; biases and norms have none
-        adam_betas: parameters of AdamW
         clip: maximum norm of the gradient
         label_smoothing: ε
         batch_tokens: tokens per update, source and target together, padding included
-        lora_rank, lora_alpha, lora_dropout: of the adapters
+        lora_rank, lora_alpha: of the adapters; their product is multiplied by alpha / rank
         validate_every: updates between dev losses
+        dev_tokens: target tokens of the dev pairs that are used; of more, a random part with so many
         patience: validations without a better dev loss before training ends
         max_updates: maximum number of updates; None: no maximum
-        budget_seconds: CPU time after which training ends; None: no maximum
+        budget_seconds: CPU time after which training ends, including loading and validations; None: no maximum
         seed: of adapters, batches and dropout; the same seed gives the same result
     """
 
     method: str = option("full", "Train all weights, or low-rank adapters.", choices=METHODS)
-    learning_rate: float | None = option(None, "Learning rate of AdamW.", above=0)
-    warmup: int = option(20, "Updates in which the learning rate rises.", minimum=0)
-    weight_decay: float = option(0.01, "Weight decay of matrices.", minimum=0)
-    adam_betas: tuple[float, float] = option((0.9, 0.98), "Betas of AdamW.", minimum=0, below=1)
+    learning_rate: float | None = option(None, "Learning rate of Adam.", above=0)
+    warmup: int = option(10, "Updates in which the learning rate rises.", minimum=0)
     clip: float = option(1.0, "Maximum norm of the gradient.", above=0)
     label_smoothing: float = option(0.1, "Label smoothing.", minimum=0, below=1)
-    batch_tokens: int = option(4096, "Tokens per update, source and target together.", minimum=1)
+    batch_tokens: int = option(1024, "Tokens per update, source and target together.", minimum=1)
     lora_rank: int = option(16, "Rank of the adapters.", minimum=1)
     lora_alpha: int = option(32, "Scale of the adapters, times their rank.", minimum=1)
-    lora_dropout: float = option(0.0, "Dropout before the adapters.", minimum=0, below=1)
     validate_every: int = option(100, "Updates between dev losses.", minimum=1)
+    dev_tokens: int = option(5000, "Target tokens of the dev pairs that are used.", minimum=1)
     patience: int = option(5, "Validations without a better dev loss before training ends.", minimum=1)
     max_updates: int | None = option(None, "Maximum number of updates.", minimum=1)
     budget_seconds: float | None = option(None, "CPU time after which training ends.", above=0)
@@ -62,10 +56,9 @@ class FinetuneRecipe(Options):
 
     def to_json(self) -> dict[str, Any]:
         """All fields, with the learning rate that is used."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return values | {"learning_rate": self.rate, "adam_betas": list(self.adam_betas)}
+        return asdict(self) | {"learning_rate": self.rate}
 
     def course(self) -> dict[str, Any]:
-        """The fields that decide what an update does, not when training ends."""
+        """The fields that decide what an update does and what is compared, not when training ends."""
         ends = ("patience", "max_updates", "budget_seconds")
         return {name: value for name, value in self.to_json().items() if name not in ends}

@@ -1,6 +1,6 @@
 """What came out of a fine-tuning."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 
@@ -31,7 +31,8 @@ class FinetuneReport:
         stopped: `patience`, `budget` or `updates`
         updates, epochs: how many; epochs that were begun
         tokens: target tokens that were trained on
-        cpu_seconds, wall_seconds: time of loading, training and validation, over all runs if it was resumed
+        cpu_seconds: of loading, training and validating; after a kill, also of the run that was killed, up to what it
+            had saved
         history: all validations; the first is of the model as it was
         trained_parameters: how many numbers are trained
         bytes: size of what is trained, the adapters or the whole model, as a file
@@ -47,14 +48,13 @@ class FinetuneReport:
     epochs: int
     tokens: int
     cpu_seconds: float
-    wall_seconds: float
     history: list[Validation]
     trained_parameters: int
     bytes: int
     train_sentences: int
     dev_sentences: int
-    too_long: dict[str, int] = field(default_factory=dict)
-    run: str = ""
+    too_long: dict[str, int]
+    run: str
 
     @property
     def best(self) -> Validation:

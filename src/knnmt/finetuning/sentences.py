@@ -38,24 +38,27 @@ class TokenRows(Sequence[list[int]]):
         row: list[int] = self.tokens[start : start + self.lengths[index]].tolist()
         return row
 
+    def take(self, rows: NDArray[np.int64]) -> "TokenRows":
+        return TokenRows([np.array(self[row], np.int32) for row in rows])
+
 
 class Sentences:
     """Sentence pairs as token ids.
-
-    Args:
-        pairs: the sentence pairs
-        codec: of the model
-        purpose: for messages: `train` or `dev`
 
     Attributes:
         sources, targets: token ids of each sentence
         too_long: how many pairs were left out because they are longer than the model's maximum
     """
 
-    def __init__(self, pairs: Iterable[Pair], codec: Codec, purpose: str) -> None:
+    def __init__(self, sources: TokenRows, targets: TokenRows, too_long: int = 0) -> None:
+        self.sources, self.targets, self.too_long = sources, targets, too_long
+
+    @classmethod
+    def encode(cls, pairs: Iterable[Pair], codec: Codec, purpose: str) -> "Sentences":
+        """Encode sentence pairs; `purpose`, `train` or `dev`, is for messages."""
         sources: list[NDArray[np.int32]] = []
         targets: list[NDArray[np.int32]] = []
-        self.too_long = 0
+        too_long = 0
         stream = iter(pairs)
         while gulp := list(islice(stream, _GULP)):
             encoded = zip(
@@ -65,14 +68,20 @@ class Sentences:
             )
             for source, target in encoded:
                 if max(len(source), len(target)) > codec.max_length:
-                    self.too_long += 1
+                    too_long += 1
                 else:
                     sources.append(np.array(source, np.int32))
                     targets.append(np.array(target, np.int32))
         if not sources:
-            advice = f"all {self.too_long} are longer than the model's maximum" if self.too_long else "give some"
+            advice = f"all {too_long} are longer than the model's maximum" if too_long else "give some"
             raise FinetuneError(f"Fine-tuning has no {purpose} sentence pairs: {advice}.")
-        self.sources, self.targets = TokenRows(sources), TokenRows(targets)
+        return cls(TokenRows(sources), TokenRows(targets), too_long)
+
+    def sample(self, tokens: int) -> "Sentences":
+        """A random part with at most `tokens` target tokens, always the same; at least one sentence."""
+        order = np.random.default_rng(0).permutation(len(self))
+        count = max(1, int((self.targets.lengths[order].cumsum() <= tokens).sum()))
+        return Sentences(self.sources.take(order[:count]), self.targets.take(order[:count]), self.too_long)
 
     def __len__(self) -> int:
         return len(self.targets)

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from knnmt.errors import FinetuneError
 from knnmt.finetuning.checkpoint import Checkpoint, Progress
+from knnmt.finetuning.lora import add_adapters
 from knnmt.finetuning.loss import smoothed_loss
 from knnmt.finetuning.recipe import FinetuneRecipe
 from knnmt.finetuning.report import Validation, best_of
@@ -18,29 +20,10 @@ from knnmt.model import TorchEngine, TranslationModel
 from knnmt.progress import Meter
 
 
-class Clock:
-    """CPU and wall time since it was made, and of the runs before it."""
-
-    def __init__(self) -> None:
-        self.cpu, self.wall = -time.process_time(), -time.monotonic()
-
-    def add(self, cpu: float, wall: float) -> None:
-        self.cpu += cpu
-        self.wall += wall
-
-    @property
-    def cpu_seconds(self) -> float:
-        return self.cpu + time.process_time()
-
-    @property
-    def wall_seconds(self) -> float:
-        return self.wall + time.monotonic()
-
-
 def trainable(model: Any) -> dict[str, nn.Parameter]:
     """The parameters that training changes, by name; tied ones once.
 
-    Sinusoidal positions are parameters in some families, but they are not learnt and Marian does not save them.
+    Sinusoidal positions are parameters of FSMT, but they are not learnt and it does not save them.
     """
     for module in model.modules():
         if "Sinusoidal" in type(module).__name__:
@@ -52,26 +35,32 @@ class Trainer:
     """Updates a model's trainable parameters, and validates and saves in between.
 
     Args:
-        model: whose parameters are trained in place
-        trained: those of them that are, by name
-        clock: counts the budget
+        model: trained in place
+        train, dev: sentence pairs
+        recipe: hyperparameters and when to stop
+        checkpoint: where the state is saved
+        began: the process's CPU time when the run began
+
+    Attributes:
+        trained: the parameters that are trained, by name
+        progress: how far the training is
     """
 
     def __init__(
         self,
         model: TranslationModel,
-        trained: dict[str, nn.Parameter],
         train: Sentences,
         dev: Sentences,
         recipe: FinetuneRecipe,
         checkpoint: Checkpoint,
-        clock: Clock,
+        began: float,
     ) -> None:
-        self.model, self.trained, self.recipe = model, trained, recipe
-        self.train, self.dev = train, dev
-        self.checkpoint, self.clock = checkpoint, clock
+        self.model, self.train, self.dev, self.recipe = model, train, dev, recipe
+        self.checkpoint, self.began = checkpoint, began
         self.engine = TorchEngine(model)
-        self.optimizer = _optimizer(trained, recipe)
+        self.adapted = add_adapters(model.hf, recipe) if recipe.method == "lora" else None
+        self.trained = trainable(model.hf)
+        self.optimizer = torch.optim.Adam(self.trained.values(), lr=recipe.rate, betas=(0.9, 0.98), fused=True)
         self.progress = Progress("")
         # M2M100 and NLLB drop whole layers at random, once in a while all that have adapters
         for module in model.hf.modules():
@@ -86,11 +75,19 @@ class Trainer:
         with torch.random.fork_rng(devices):
             if saved:
                 self.checkpoint.restore(self.trained, self.optimizer)
-                self.clock.add(saved.cpu_seconds, saved.wall_seconds)
+                self.began -= saved.cpu_seconds
                 meter.skip(saved.updates)
             else:
                 self._validate(meter)
             return self._loop(meter)
+
+    def keep_best(self) -> int:
+        """Give the model the best weights, without adapters. Returns the bytes of what was trained, as a file."""
+        size = self.checkpoint.load_best(self.trained)
+        if self.adapted is not None:
+            self.adapted.merge_and_unload()
+        self.model.hf.eval()
+        return size
 
     def _loop(self, meter: Meter) -> str:
         recipe, progress = self.recipe, self.progress
@@ -105,17 +102,23 @@ class Trainer:
 
     def _why_over(self) -> str:
         """What ends the training now; empty if nothing does."""
+        history = self.progress.history
         # A run that was resumed after its last validation is over, although loading has taken more time.
-        if self._out_of_time() and self.progress.history[-1].update == self.progress.updates:
+        if self._out_of_time() and history[-1].update == self.progress.updates:
             return "budget"
         if self._enough_updates():
             return "updates"
-        history = self.progress.history
         since = len(history) - 1 - history.index(best_of(history))
         return "patience" if since >= self.recipe.patience else ""
 
     def _out_of_time(self) -> bool:
-        return self.recipe.budget_seconds is not None and self.clock.cpu_seconds >= self.recipe.budget_seconds
+        """Whether the budget has no room for more than one validation."""
+        budget = self.recipe.budget_seconds
+        return budget is not None and self._cpu_seconds() + self.progress.validation_seconds >= budget
+
+    def _cpu_seconds(self) -> float:
+        """Of this run and of those that it resumes."""
+        return time.process_time() - self.began
 
     def _enough_updates(self) -> bool:
         return self.recipe.max_updates is not None and self.progress.updates >= self.recipe.max_updates
@@ -139,35 +142,25 @@ class Trainer:
         return len(states.tokens)
 
     def _validate(self, meter: Meter) -> None:
-        progress = self.progress
-        nll = dev_nll(self.engine, self.dev)
+        progress, start = self.progress, self._cpu_seconds()
+        nll = dev_nll(self.engine, self.dev.sources, self.dev.targets)
         if not math.isfinite(nll):
             raise FinetuneError("The dev loss of fine-tuning is not finite; lower the learning rate.")
         improved = not progress.history or nll < best_of(progress.history).nll
-        progress.history.append(Validation(progress.updates, nll, progress.tokens, self.clock.cpu_seconds))
-        progress.cpu_seconds, progress.wall_seconds = self.clock.cpu_seconds, self.clock.wall_seconds
+        progress.cpu_seconds = self._cpu_seconds()
+        progress.validation_seconds = progress.cpu_seconds - start
+        progress.history.append(Validation(progress.updates, nll, progress.tokens, progress.cpu_seconds))
         self.checkpoint.save(progress, self.trained, self.optimizer, improved)
         best = best_of(progress.history)
         meter.status(f"dev NLL {nll:.3f}, best {best.nll:.3f} after {best.update} updates")
 
 
 @torch.no_grad()
-def dev_nll(engine: TorchEngine, sentences: Sentences) -> float:
+def dev_nll(engine: TorchEngine, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> float:
     """The loss of a model in nats per token, end of sentence included, without dropout and smoothing."""
     engine.model.hf.eval()
-    total = 0.0
-    for states in engine.batches(sentences.sources, sentences.targets):
+    total = tokens = 0.0
+    for states in engine.batches(sources, targets):
         total += float(smoothed_loss(engine.model, states.hidden, states.tokens)) * len(states.tokens)
-    return total / int(sentences.targets.lengths.sum())
-
-
-def _optimizer(trained: dict[str, nn.Parameter], recipe: FinetuneRecipe) -> torch.optim.AdamW:
-    matrices = [each for each in trained.values() if each.ndim > 1]
-    vectors = [each for each in trained.values() if each.ndim <= 1]  # biases and norms
-    groups = [
-        {"params": matrices, "weight_decay": recipe.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(
-        [group for group in groups if group["params"]], lr=recipe.rate, betas=recipe.adam_betas, fused=True
-    )
+        tokens += len(states.tokens)
+    return total / tokens

@@ -10,7 +10,7 @@ from knnmt.search import describe_index
 
 
 def info(store: Store | str | Path) -> dict[str, Any]:
-    """Entries, sentences, bytes by part, model, search and combiners, in a stable form for programs."""
+    """Entries, sentences, bytes by part, model, search, views and combiners, in a stable form for programs."""
     store = Store.open(store)
     default = default_of(store)
     return {
@@ -24,6 +24,7 @@ def info(store: Store | str | Path) -> dict[str, Any]:
         "model": store.model.to_json(),
         "bytes": store.sizes(),
         "search": _search(store),
+        "views": [_view(store, name) for name in sorted(store.manifest.views)],
         "default": {"name": default.name, "why": default.why, "unusable": list(default.unusable)},
         "combiners": [_combiner(store, name) for name in sorted(store.combiners)],
         "unfinished": [
@@ -39,6 +40,28 @@ def _search(store: Store) -> dict[str, Any]:
         return describe_index(store)
     except KnnmtError as error:
         return {"engine": None, "index": None, "recall": None, "problems": [str(error)]}
+
+
+def _view(store: Store, name: str) -> dict[str, Any]:
+    """A view; if it is damaged, why. The bytes are those of its mask and its index."""
+    record = store.manifest.views[name]
+    parts = [record.mask, *([] if record.index is None else [store.manifest.indexes[record.index]])]
+    size = sum(part.bytes for part in parts)
+    try:
+        view = store.view(name)
+    except KnnmtError as error:
+        unknown = dict.fromkeys(("entries", "sentences", "index", "recall"))
+        return {"name": name, **unknown, "bytes": size, "problems": [str(error)]}
+    search = _search(view)
+    return {
+        "name": name,
+        "entries": view.entry_count,
+        "sentences": view.sentence_count,
+        "index": search["index"],
+        "recall": search["recall"],
+        "bytes": size,
+        "problems": search["problems"],
+    }
 
 
 def _combiner(store: Store, name: str) -> dict[str, Any]:

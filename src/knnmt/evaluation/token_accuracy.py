@@ -1,4 +1,4 @@
-"""The share of target tokens that a system would predict right: a figure with less noise than BLEU."""
+"""Accuracy: the share of target tokens that a system would predict right: a figure with less noise than BLEU."""
 
 import torch
 
@@ -10,7 +10,7 @@ _TIE = 1e-5  # in log p; the same token's probability may be computed in two way
 
 @torch.inference_mode()
 def accuracy(features: Features, combiner: Combiner | None) -> float:
-    """The share of positions whose gold token is the likeliest, given the right tokens before it.
+    """Accuracy: the share of positions whose gold token is the likeliest, given the right tokens before it.
 
     The likeliest token of the mixture is a neighbour's token or the model's likeliest one, so that the vocabulary is
     not needed.
