@@ -135,10 +135,11 @@ class Benchmark:
 
 def _domain(folder: Path, languages: tuple[str, str]) -> Domain:
     train, dev = (_split(folder, name, languages) for name in (TRAIN, DEV))
-    if halved := _file(folder, TEST, languages[0]) is None:
-        if len(dev) < 2:
-            raise StudyError(f"{folder} has no test file, and its dev file is too short to be halved; add one of them.")
+    # a test set of which one file is missing is not silently replaced by half of dev
+    if halved := all(_file(folder, TEST, language) is None for language in languages):
         dev, test = dev.halves()
+        if not (len(dev) and dev.pairs and test.pairs):
+            raise StudyError(f"{folder} has no test file, and its dev file is too short to be halved; add a test file.")
     else:
         test = _split(folder, TEST, languages)
     return Domain(folder.name, train, dev, test, len(test), halved)
