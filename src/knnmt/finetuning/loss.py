@@ -18,11 +18,11 @@ def smoothed_loss(model: TranslationModel, hidden: Tensor, tokens: Tensor, smoot
         tokens: the token to predict at each position  # [positions]
         smoothing: the share of the target distribution that is uniform over the vocabulary
     """
-    parts = hidden, model.tap.projection.weight, _bias(model)
-    if not torch.is_grad_enabled():  # the function below would compute the gradients all the same
-        parts = tuple(part if part is None else part.detach() for part in parts)
+    weight, bias = model.tap.projection.weight, _bias(model)
+    if not torch.is_grad_enabled():  # the function below would compute the gradient all the same
+        weight, bias = weight.detach(), None if bias is None else bias.detach()
     rows = max(16, _CHUNK_VALUES // model.vocab_size)
-    loss: Tensor = _ProjectedLoss.apply(*parts, tokens, smoothing, rows)  # type: ignore[no-untyped-call]
+    loss: Tensor = _ProjectedLoss.apply(hidden, weight, bias, tokens, smoothing, rows)  # type: ignore[no-untyped-call]
     return loss
 
 
