@@ -107,10 +107,13 @@ class Lab:
         return found
 
     def run(self, step: Step) -> Result:
-        """Run a step whose inputs have run, and keep its result."""
-        self.work.directory(step).mkdir(parents=True, exist_ok=True)
-        start = time.process_time()
-        return self.work.keep(step, step.run(self), time.process_time() - start)
+        """Run a step whose inputs have run, and keep its result; if another run has done so meanwhile, take that."""
+        with self.work.locked(step):
+            found = self.work.find(step)
+            if found is not None and step.is_there(self):
+                return found
+            start = time.process_time()
+            return self.work.keep(step, step.run(self), time.process_time() - start)
 
     def model(self, model: "Model") -> TranslationModel:
         """A model, loaded once."""

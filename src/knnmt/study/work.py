@@ -2,12 +2,14 @@
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from knnmt import __version__
 from knnmt.datastore import storage_errors
 from knnmt.datastore.files import check_name, write_json
+from knnmt.datastore.lock import DirectoryLock
 from knnmt.study.machine import processor
 from knnmt.study.step import Result, Step
 
@@ -32,12 +34,21 @@ class Work:
     def find(self, step: Step) -> Result | None:
         """The kept result; None if there is none."""
         if step.key not in self._read:
-            try:
-                kept = json.loads((self.directory(step) / RESULT).read_text(encoding="utf-8"))
-            except (OSError, ValueError):  # a damaged one is computed again
+            kept = _read(self.directory(step) / RESULT)
+            if kept is None:
                 return None
             self._read[step.key] = kept
         return self._read[step.key]
+
+    @contextmanager
+    def locked(self, step: Step) -> Iterator[None]:
+        """Make the step's directory; no other run works on the step meanwhile."""
+        with storage_errors(self.path):
+            lock = DirectoryLock(self.directory(step), wait=True)
+        try:
+            yield
+        finally:
+            lock.release_and_remove()
 
     def keep(self, step: Step, result: Result, cpu_seconds: float) -> Result:
         """Write a result, with what a reader has to know about it."""
@@ -50,18 +61,22 @@ class Work:
             "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
         }
         with storage_errors(self.path):
-            self.directory(step).mkdir(parents=True, exist_ok=True)
             write_json(self.directory(step) / RESULT, kept)
         self._read[step.key] = kept
         return kept
 
     def rates(self, kind: str) -> float | None:
         """CPU-seconds per unit of work over all kept results of a kind; None before the first."""
-        seconds = units = 0.0
-        for path in (self.path / kind).glob(f"*/{RESULT}"):
-            try:
-                kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-                seconds, units = seconds + kept["step_seconds"], units + kept["units"]
-            except (OSError, ValueError, KeyError):
-                continue
-        return seconds / units if units else None
+        found = [_read(path) for path in (self.path / kind).glob(f"*/{RESULT}")]
+        kept = [each for each in found if each is not None]
+        units = sum(each["units"] for each in kept)
+        return sum(each["step_seconds"] for each in kept) / units if units else None
+
+
+def _read(path: Path) -> Result | None:
+    """A kept result; None if there is none, or a damaged one, which has to be computed again."""
+    try:
+        kept: Result = json.loads(path.read_text(encoding="utf-8"))
+        return kept if all(isinstance(kept[name], int | float) for name in ("units", "step_seconds")) else None
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
