@@ -1,0 +1,114 @@
+"""A tiny benchmark, a model, and all studies of them, run once."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_study import HALVED, PLAIN, QUICK, open_run, write_benchmark
+
+from knnmt.finetuning import FinetuneRecipe
+from knnmt.search import INDEX_KINDS
+from knnmt.study import STUDIES, Run
+from knnmt.study.lab import Lab
+from knnmt.study.presets import PRESETS
+from knnmt.study.step import Result, Step
+
+
+@dataclass(frozen=True)
+class Studied:
+    """The report of all studies that can be run here, with its working directory.
+
+    Attributes:
+        runs: of all domains, of one, and of two for fine-tuning
+        executed: every step that was run, in order
+    """
+
+    benchmark: Path
+    model: str
+    out: Path
+    runs: list[Run] = field(default_factory=list)
+    executed: list[Step] = field(default_factory=list)
+
+    @property
+    def work(self) -> Path:
+        return self.out / "work"
+
+    @property
+    def studies(self) -> set[str]:
+        return {name for run in self.runs for name in run.setups}
+
+    def open(self, out: Path | None = None, **options: Any) -> Run:
+        """Another run with the same working directory."""
+        return open_run(self.benchmark, self.model, out or self.out, work=self.work, **options)
+
+
+@pytest.fixture(autouse=True)
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody cuts the power here, and waiting for the disk would take most of the time."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture(autouse=True)
+def quick_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PRESETS, QUICK.name, QUICK)
+
+
+@pytest.fixture(scope="session")
+def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Not to be changed."""
+    return write_benchmark(tmp_path_factory.mktemp("benchmark"))
+
+
+@pytest.fixture(scope="session")
+def model_name(family_directory: Callable[[str], Path]) -> str:
+    return str(family_directory("marian"))
+
+
+@pytest.fixture
+def executed(monkeypatch: pytest.MonkeyPatch) -> list[Step]:
+    """The steps that are run from now on."""
+    return count_steps(monkeypatch)
+
+
+def count_steps(patch: pytest.MonkeyPatch) -> list[Step]:
+    steps: list[Step] = []
+    run = Lab.run
+
+    def counted(self: Lab, step: Step) -> Result:
+        result = run(self, step)
+        steps.append(step)
+        return result
+
+    patch.setattr(Lab, "run", counted)
+    return steps
+
+
+ALL_DOMAINS = ("main", "lambda", "offdomain")
+
+
+@pytest.fixture(scope="session")
+def studied(tmp_path_factory: pytest.TempPathFactory, benchmark: Path, model_name: str) -> Iterator[Studied]:
+    """Three studies on all domains, the others on one, fine-tuning on two. Not to be changed."""
+    one = [name for name in STUDIES if name not in (*ALL_DOMAINS, "finetune")]
+    if "ivfpq" not in INDEX_KINDS:
+        one.remove("quantised")
+    out = tmp_path_factory.mktemp("studied") / "report"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        patch.setitem(PRESETS, QUICK.name, QUICK)
+        short = partial(FinetuneRecipe, validate_every=2, patience=1, max_updates=4)
+        patch.setattr("knnmt.study.steps.finetune.FinetuneRecipe", short)
+        done = Studied(benchmark, model_name, out, executed=count_steps(patch))
+        asked: list[dict[str, Any]] = [{"only": ALL_DOMAINS}, {"only": one, "domains": [HALVED]}]
+        if find_spec("peft"):
+            asked.append({"only": ["finetune"], "domains": [PLAIN, HALVED]})
+        for options in asked:
+            run = open_run(benchmark, model_name, out, **options)
+            run.finish()
+            done.runs.append(run)
+        yield done
