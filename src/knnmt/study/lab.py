@@ -44,6 +44,10 @@ class BaseModel:
         return [list(each) for each in self.about]
 
     @property
+    def fingerprint(self) -> str:
+        return dict(self.about)["fingerprint"]
+
+    @property
     def base(self) -> "BaseModel":
         """Itself; of a fine-tuned model the one that it was made from."""
         return self

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from knnmt import __version__
 from knnmt.datastore import storage_errors
 from knnmt.datastore.files import check_name, write_json
 from knnmt.datastore.lock import DirectoryLock
-from knnmt.study.machine import processor
+from knnmt.study.machine import processor, versions
 from knnmt.study.step import Result, Step
 
 RESULT = "result.json"
@@ -57,7 +56,7 @@ class Work:
             "units": step.estimate().units,
             "step_seconds": cpu_seconds,
             "processor": processor(),
-            "knnmt": __version__,
+            "versions": versions(),
             "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
         }
         with storage_errors(self.path):

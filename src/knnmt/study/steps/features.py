@@ -59,6 +59,8 @@ class Collect(Step):
         sources = np.array([pair.hashes.source for pair in self.split.pairs], np.uint64)
         save_features(features, lab.work.directory(self) / _FILE)
         return {
+            "search": searcher.description,
+            "store": searcher.store.fingerprint,
             "positions": len(features),
             "skipped": features.skipped,
             "base_nll": features.base_nll,
@@ -123,6 +125,7 @@ class Judge(Step):
     """How well a fitted combiner predicts every target token of a split."""
 
     kind: ClassVar[str] = "judge"
+    version: ClassVar[int] = 2
     seconds_per_unit: ClassVar[float] = 1 / 50_000
 
     features: Collect
@@ -138,7 +141,12 @@ class Judge(Step):
     def run(self, lab: Lab) -> Result:
         features, combiner = self.features.load(lab), self.fit.load(lab)
         nll, mean_lambda = features.judge(combiner)
+        found, memory = lab.result(self.features), self.features.memory
+        parts = [f"method:{self.fit.method}", combiner.signature, f"search:{found['search']}"]
+        parts += [f"model:{memory.model.base.fingerprint[:8]}", f"store:{found['store'][:8]}"]
         return {
+            "signature": "|".join(parts),
+            "seed": self.fit.seed,
             "nll": nll,
             "accuracy": accuracy(features, combiner),
             "mean_lambda": mean_lambda,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from knnmt.combiner import Combiner
-from knnmt.methods import Method, method_with, read_combiner
+from knnmt.methods import Method, method_with, methods, read_combiner
 from knnmt.study.lab import Lab
 from knnmt.study.step import Estimate, Result, Step
 from knnmt.study.steps.features import Collect, Mix
@@ -37,6 +37,11 @@ class Fit(Step):
     def title(self) -> str:
         shown = ", ".join(f"{name} {value}" for name, value in self.options)
         return f"Fit {self.method} on {self.features.split.name}{f' ({shown})' if shown else ''}"
+
+    @property
+    def seed(self) -> int:
+        """Of initial weights, batches and perturbation."""
+        return int(dict(self.options).get("seed", methods()[self.method].seed))
 
     @property
     def memory(self) -> Memory:

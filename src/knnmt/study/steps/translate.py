@@ -97,7 +97,7 @@ class Compare(Step):
     """BLEU and chrF of systems that translate the same split, with intervals, and p against a baseline."""
 
     kind: ClassVar[str] = "scores"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     seconds_per_unit: ClassVar[float] = 1 / 150
 
     systems: tuple[System, ...]
@@ -120,6 +120,7 @@ class Compare(Step):
         references = [pair.target for pair in self.split.pairs]
         target_lang = self.split.languages[1] if self.split.languages else None
         scores = score_systems(hypotheses, references, self.baseline, target_lang=target_lang)
+        fits = {system.name: system.blocks[0].fit for system in self.systems}
         results = {system.name: [lab.result(block) for block in system.blocks] for system in self.systems}
         return {
             "sentences": len(references),
@@ -135,6 +136,8 @@ class Compare(Step):
                     "chrf_p": scores.p_values[name].chrf_p if name in scores.p_values else None,
                     "cpu_seconds": sum(each["cpu_seconds"] for each in results[name]),
                     "signature": results[name][0]["signature"],
+                    "seed": fit.seed if (fit := fits[name]) else None,
+                    "versions": results[name][0]["versions"],
                     "processors": sorted({each["processor"] for each in results[name]}),
                 }
                 for name, score in scores.systems.items()

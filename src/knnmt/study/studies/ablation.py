@@ -70,8 +70,8 @@ class Ablation(DomainStudy):
         rows = []
         of_paper = domain.name == "it"
         for name, label in ROWS.items():
-            cells: list[Cell | str] = [label, _mean([each["bleu"] for each in bleu[name]], ".2f", bleu[name])]
-            cells += [_mean(nll[name], ".4f"), _mean([each["accuracy"] for each in judged[name]], ".4f")]
+            cells: list[Cell | str] = [label, _mean(bleu[name], "bleu", ".2f")]
+            cells += [_mean(judged[name], figure, ".4f") for figure in ("nll", "accuracy")]
             cells.append(number(fmean(nll[name]) - fmean(nll[""]), "+.4f") if name else number(None))
             if of_paper:
                 published = paper.MAIN[name]["it"] if name in paper.MAIN else paper.ABLATION[name]
@@ -87,10 +87,11 @@ class Ablation(DomainStudy):
         return Section(self.name, self.title, self.about, [table], claims=_claims(domain, nll, bleu))
 
 
-def _mean(values: list[float], spec: str, found: list[Result] | None = None) -> Cell:
-    record: dict[str, Any] = {"values": values}
-    if found:
-        record["signatures"] = [each["signature"] for each in found]
+def _mean(found: list[Result], name: str, spec: str) -> Cell:
+    values = [each[name] for each in found]
+    record: dict[str, Any] = {"values": values, "versions": found[0]["versions"]}
+    for name in ("signature", "seed"):
+        record[f"{name}s"] = [each[name] for each in found]
     cell = number(fmean(values), spec, record=record)
     if len(values) == 1:
         return cell

@@ -6,7 +6,6 @@ from typing import Any
 
 from knnmt.report import Cell, number
 from knnmt.study.benchmark import Domain
-from knnmt.study.machine import versions
 from knnmt.study.step import Result
 
 _DEVIATION = 0.37 * math.sqrt(500)  # of a BLEU difference of two such systems, times √sentences
@@ -38,20 +37,16 @@ def mark(score: dict[str, Any], baseline: dict[str, Any]) -> str:
 def bleu_cell(score: dict[str, Any], **more: Any) -> Cell:
     """BLEU, with its interval on hover and its signature in JSON."""
     low, high = score["bleu_ci"]
-    record = {
-        "ci": score["bleu_ci"],
-        "p": score["bleu_p"],
-        "brevity_penalty": score["brevity_penalty"],
-        "signature": score["signature"],
-        "processors": score["processors"],
-        "versions": versions(),
-    }
+    names = ("signature", "seed", "processors", "versions", "brevity_penalty")
+    record = {"ci": score["bleu_ci"], "p": score["bleu_p"]} | {name: score[name] for name in names}
     return number(score["bleu"], note=f"95% interval {low:.1f}–{high:.1f}", record=record, **more)
 
 
 def figure_cell(result: Result, name: str, spec: str = ".3f", **more: Any) -> Cell:
     """A teacher-forced figure of a combiner, such as its NLL."""
-    return number(result[name], spec, record={"processor": result["processor"], "versions": versions()}, **more)
+    names = ("signature", "seed", "processor", "versions")
+    record: dict[str, Any] = {each: result[each] for each in names if each in result}
+    return number(result[name], spec, record=record, **more)
 
 
 def sentences_note(domain: Domain) -> str:

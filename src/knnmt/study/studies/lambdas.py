@@ -14,7 +14,6 @@ from knnmt.report import (
     Table,
     count,
     line_chart,
-    number,
     percent,
     row,
 )
@@ -22,7 +21,7 @@ from knnmt.study.benchmark import Domain
 from knnmt.study.setup import Setup
 from knnmt.study.step import Result, Step
 from knnmt.study.steps import Judge
-from knnmt.study.studies.figures import processors_note, sentences_note
+from knnmt.study.studies.figures import figure_cell, processors_note, sentences_note
 from knnmt.study.studies.study import DomainStudy, Results
 
 METHODS = ("adaptive", "robust")
@@ -66,7 +65,10 @@ def _table(domain: Domain, judged: dict[str, Result], notes: list[str]) -> Table
         cells: list[Cell | str] = [f"[{low:.1f}, {high:.1f}{']' if high == 1 else ')'}", count(int(positions))]
         cells.append(percent(miss["positions"] / positions if positions else None))
         for retrieved in (True, False):
-            cells += [number(_points(judged[method], retrieved)[index]["mean_lambda"], ".3f") for method in METHODS]
+            cells += [
+                figure_cell(judged[method] | _points(judged[method], retrieved)[index], "mean_lambda")
+                for method in METHODS
+            ]
         rows.append(row(*cells))
     columns = ["p of the right token", "tokens", "missed"]
     columns += [f"λ {method}, {what}" for what in ("retrieved", "missed") for method in METHODS]

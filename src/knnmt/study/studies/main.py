@@ -133,7 +133,7 @@ class Main(Study):
                     domain.name,
                     "base",
                     number(base["base_nll"], ".3f"),
-                    percent(base["base_accuracy"]),
+                    number(base["base_accuracy"], ".3f"),
                     number(None),
                     number(None),
                     rule=bool(rows),
@@ -143,8 +143,8 @@ class Main(Study):
             lowest = min(each["nll"] for each in judged.values())
             for method, each in judged.items():
                 nll = figure_cell(each, "nll", best=each["nll"] == lowest)
-                found, lam = percent(each["gold_in_k"]), number(each["mean_lambda"])
-                rows.append(row("", method, nll, percent(each["accuracy"]), found, lam))
+                found, lam = percent(each["gold_in_k"]), figure_cell(each, "mean_lambda", ".2f")
+                rows.append(row("", method, nll, figure_cell(each, "accuracy"), found, lam))
         columns = ["domain", "system", "NLL", "accuracy", "token among K", "mean λ"]
         note = (
             "NLL: nats per target token of the references. Accuracy: share of tokens that would be predicted right, "
