@@ -19,6 +19,7 @@ from knnmt.study.studies import STUDIES, Study
 
 _ABOUT = "study.json"
 _RESULTS = "results"
+_BEGUN = {"work", "lock", _RESULTS, f"{_ABOUT}.new"}
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +47,12 @@ class KeptReport:
     def __init__(self, path: Path) -> None:
         check_name(path)
         self.path = path
+        self._load()
+
+    def _load(self) -> None:
         self._about = self._read(_ABOUT)
+        if self._about is not None and not _is_about(self._about):
+            raise StudyError(f"{self.path / _ABOUT} is not of a study of this version; give another --out.")
         self._results: dict[str, Result] = {}
         for name in self.studies:
             self._results |= self._read(f"{_RESULTS}/{name}.json") or {}
@@ -70,7 +76,9 @@ class KeptReport:
         """Raise `StudyError` if the directory has a report of another model or benchmark, or something else."""
         about, kept = _about(setup), self._about
         if kept is None:
-            if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            if self.path.exists() and not (
+                self.path.is_dir() and {each.name for each in self.path.iterdir()} <= _BEGUN
+            ):
                 raise StudyError(f"{self.path} is there already and is no report of a study; give another --out.")
             return
         if kept["model"] != about["model"]:
@@ -95,41 +103,48 @@ class KeptReport:
 
         study.section(setup, read)
         with self._locked():
-            # another run may have added to it
-            kept = self._read(_ABOUT) or {"domains": {}, "studies": {}}
+            self._load()
+            self.check(setup)
+            kept = self.studies
             about = _about(setup)
-            about["domains"] = kept["domains"] | about["domains"]
+            about["domains"] = (self._about or {}).get("domains", {}) | about["domains"]
             scopes = {
-                name: asdict(Scope(domain.test_limit, setup.seeds[name]))
-                for name, domain in setup.benchmark.domains.items()
+                name: Scope(domain.test_limit, setup.seeds[name]) for name, domain in setup.benchmark.domains.items()
             }
-            about["studies"] = kept["studies"] | {study.name: scopes}
+            if kept.get(study.name, {}).keys() - scopes.keys():  # another run has added domains meanwhile
+                scopes = kept[study.name] | scopes
+                shown = (self._read(f"{_RESULTS}/{study.name}.json") or {}) | shown
+            about["studies"] = {
+                name: {domain: asdict(scope) for domain, scope in each.items()}
+                for name, each in (kept | {study.name: scopes}).items()
+            }
             (self.path / _RESULTS).mkdir(exist_ok=True)
             write_json(self.path / _RESULTS / f"{study.name}.json", shown)
             write_json(self.path / _ABOUT, about)
-        self._about = about
-        self._results |= shown
+            self._load()
 
-    def write(self, setups: Mapping[str, Setup]) -> Path:
+    def write(self, setups: Callable[[], Mapping[str, Setup]]) -> Path:
         """Write page, tables and figures of all its studies; returns the path of the page.
 
         Args:
-            setups: by study
+            setups: gives the setup of each study that is in the report now
         """
-        assert self._about is not None, "something was added"
-        sections = [
-            section
-            for name, study in STUDIES.items()
-            if name in setups and (section := _section(study, setups[name], self._result))
-        ]
-        about = self._about
-        facts = [
-            ("model", about["name"]),
-            ("domains", ", ".join(about["domains"])),
-            ("settings", f"{about['decoding']}, preset {about['preset']}, {_in_a_line(about['model'])}"),
-            ("versions", ", ".join(f"{name} {number}" for name, number in about["versions"].items())),
-        ]
         with self._locked():
+            self._load()
+            about = self._about
+            assert about is not None, "something was added"
+            found = setups()
+            sections = [
+                section
+                for name, study in STUDIES.items()
+                if name in found and (section := _section(study, found[name], self._result))
+            ]
+            facts = [
+                ("model", about["name"]),
+                ("domains", ", ".join(about["domains"])),
+                ("settings", f"{about['decoding']}, preset {about['preset']}, {_in_a_line(about['model'])}"),
+                ("versions", ", ".join(f"{name} {number}" for name, number in about["versions"].items())),
+            ]
             return write_report(self.path, f"kNN-MT with {about['name']}", facts, sections)
 
     def _result(self, step: Step) -> Result:
@@ -179,6 +194,22 @@ def _about(setup: Setup) -> dict[str, Any]:
         },
         "versions": versions(),
     }
+
+
+def _holds_something_else(path: Path) -> bool:
+    """Whether there is something that no run has made before it has anything to show."""
+    return path.exists() and not (path.is_dir() and {each.name for each in path.iterdir()} <= _BEGUN)
+
+
+def _is_about(kept: Mapping[str, Any]) -> bool:
+    """Whether it has what `_about` writes."""
+    try:
+        scopes = [Scope(**scope) for domains in kept["studies"].values() for scope in domains.values()]
+        texts = [list(digests) for digests in kept["domains"].values()]
+        known = all(kept[name] for name in ("name", "preset", "decoding", "versions")) and _in_a_line(kept["model"])
+        return bool(known and scopes and texts)
+    except (KeyError, TypeError, AttributeError):
+        return False
 
 
 def _in_a_line(model: Mapping[str, str]) -> str:

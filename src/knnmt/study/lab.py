@@ -1,7 +1,7 @@
 """What the steps of a study run with: models, stores, sessions; each is opened once and kept open while it is used."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,8 +97,9 @@ class Lab:
         engine: str = "auto",
         precision: str = "auto",
     ) -> None:
-        self.work, self.settings = work, settings
+        self.work = work
         self.engine_name, self.precision = engine, precision
+        self.settings = replace(settings, engine=engine, precision=precision)
         self._models: dict[str, TranslationModel] = {"": model}
         self._searchers: dict[str, Searcher] = {}
         self.base = BaseModel.of(self._engine(model))

@@ -70,8 +70,11 @@ class Plan:
     def memory(self) -> float:
         return max((each.memory for each in self.steps), default=0)
 
-    def check_room(self, work: Path) -> None:
-        """Raise `StudyError` if the disk has too little room for what is to be done."""
+    def check(self, work: Path) -> None:
+        """Raise `StudyError` if a step cannot run here, or if the disk has too little room for what is to be done."""
+        for each in self.steps:
+            if each.step.obstacle:
+                raise StudyError(each.step.obstacle)
         folder = next(each for each in (work, *work.absolute().parents) if each.is_dir())
         free = shutil.disk_usage(folder).free
         if self.disk > free:

@@ -25,6 +25,7 @@ class Run:
     """Studies of a model on a benchmark, planned and not yet run.
 
     Attributes:
+        setup: of the domains that were asked for
         studies: those that were asked for
         setups: by study, also of the others that are in the report
 
@@ -34,6 +35,7 @@ class Run:
         run.finish()
     """
 
+    setup: Setup
     studies: Sequence[Study]
     setups: Mapping[str, Setup]
     lab: Lab
@@ -86,22 +88,23 @@ class Run:
         if model.codec.languages is None:
             raise StudyError(f"{model.name} does not say its languages; give --source-lang and --target-lang.")
         texts = Benchmark.open(benchmark, model.codec.languages, domains)
-        asked = dict.fromkeys(texts.domains, Scope(test_limit, seeds))
         settings = settings or Settings()
         lab = Lab(Work(Path(work) if work else report.path / "work"), model, settings, engine, precision)
-        setup = Setup(texts, lab.base, settings.signature, chosen, {})
+        setup = Setup(texts, lab.base, settings.signature, chosen, dict.fromkeys(texts.domains, seeds))
         report.check(setup)
-        others = [name for name in report.domains if name not in texts.domains]
-        if others:
-            texts = Benchmark.open(benchmark, model.codec.languages, [*others, *texts.domains])
-            report.check(replace(setup, benchmark=texts))
+        asked = dict.fromkeys(texts.domains, Scope(test_limit, seeds))
         scopes = report.studies
         for study in studies:
             scopes[study.name] = scopes.get(study.name, {}) | asked
-        setups = {name: _setup(replace(setup, benchmark=texts), scope) for name, scope in scopes.items()}
-        report.check(replace(setup, benchmark=texts))
-        studies = [study for study in studies if study.suits(setups[study.name])]
-        return cls(studies, setups, lab, report)
+        setups = _setups(setup, scopes, model.codec.languages)
+        report.check(replace(setup, benchmark=_all_texts(setup, scopes, model.codec.languages)))
+        if unfit := [study for study in studies if not study.suits(setups[study.name])]:
+            if only:
+                names, few = (", ".join(each) for each in ([study.name for study in unfit], asked))
+                raise StudyError(f"The study {names} cannot be run on {few} alone; choose more --domains.")
+            studies = [study for study in studies if study not in unfit]
+        setups = {name: each for name, each in setups.items() if STUDIES[name].suits(each)}
+        return cls(setup, studies, setups, lab, report)
 
     @property
     def plan(self) -> Plan:
@@ -112,7 +115,7 @@ class Run:
     def finish(self) -> Path:
         """Do all steps and write the report. After an interruption, call it again: only what is left is done."""
         plan = self.plan
-        plan.check_room(self.lab.work.path)
+        plan.check(self.lab.work.path)
         with progress("Study", total=max(plan.seconds, 1), unit="CPU-s") as meter:
             for number, planned in enumerate(plan.steps, start=1):
                 meter.status(f"{number} of {len(plan.steps)}: {planned.step.title}")
@@ -120,7 +123,13 @@ class Run:
                 meter.advance(planned.seconds, units=planned.seconds)
         for study in self.studies:
             self.report.add(study, self.setups[study.name], self._result)
-        return self.report.write(self.setups)
+        return self.report.write(self._setups_now)
+
+    def _setups_now(self) -> Mapping[str, Setup]:
+        """By study, of everything that is in the report now: another run may have added to it."""
+        languages = self.lab.model(self.lab.base).codec.languages
+        assert languages is not None, "the run was opened"
+        return _setups(self.setup, self.report.studies, languages)
 
     def _result(self, step: Step) -> Result:
         found = self.lab.work.find(step) or self.report.find(step)
@@ -129,8 +138,23 @@ class Run:
         return found
 
 
-def _setup(setup: Setup, scopes: Mapping[str, Scope]) -> Setup:
-    """With the domains of a study, limited as it was asked for."""
+Scopes = Mapping[str, Mapping[str, Scope]]  # by study and domain
+
+
+def _setups(setup: Setup, scopes: Scopes, languages: tuple[str, str]) -> dict[str, Setup]:
+    """By study, with its domains, limited as it was asked for."""
+    texts = _all_texts(setup, scopes, languages)
+    return {name: _limited(replace(setup, benchmark=texts), each) for name, each in scopes.items() if name in STUDIES}
+
+
+def _all_texts(setup: Setup, scopes: Scopes, languages: tuple[str, str]) -> Benchmark:
+    """The benchmark with the domains of all studies."""
+    texts = setup.benchmark
+    others = dict.fromkeys(name for each in scopes.values() for name in each if name not in texts.domains)
+    return Benchmark.open(texts.path, languages, [*others, *texts.domains]) if others else texts
+
+
+def _limited(setup: Setup, scopes: Mapping[str, Scope]) -> Setup:
     domains = {name: setup.benchmark.domains[name].limited(scope.test_limit) for name, scope in scopes.items()}
     seeds = {name: scope.seeds for name, scope in scopes.items()}
     return replace(setup, benchmark=replace(setup.benchmark, domains=domains), seeds=seeds)

@@ -57,6 +57,11 @@ class Step(ABC):
     def estimate(self) -> Estimate:
         """What it will take."""
 
+    @property
+    def obstacle(self) -> str | None:
+        """What it needs that is not installed, in one sentence; None: nothing."""
+        return None
+
     def is_there(self, lab: "Lab") -> bool:
         """Whether the larger parts of a kept result are there."""
         return True

@@ -41,10 +41,14 @@ class Collect(Step):
     def title(self) -> str:
         return f"Neighbours (K = {self.k}) of {self.split.name} in {self.memory.label}"
 
+    @property
+    def size(self) -> float:
+        """About how many bytes the features take."""
+        return self.split.tokens * self.k * _NEIGHBOUR_BYTES
+
     def estimate(self) -> Estimate:
-        size = self.split.tokens * self.k * _NEIGHBOUR_BYTES
         base = self.memory.model.base
-        return Estimate(self.split.tokens * base.scale, disk=size, memory=base.memory + 2 * size)
+        return Estimate(self.split.tokens * base.scale, disk=self.size, memory=base.memory + 2 * self.size)
 
     def is_there(self, lab: Lab) -> bool:
         return (lab.work.directory(self) / _FILE).is_file()
@@ -104,9 +108,14 @@ class Mix(Step):
     def distances(self) -> str:
         return self.parts[0].distances
 
+    @property
+    def size(self) -> float:
+        """About how many bytes the features take."""
+        return self.parts[0].size
+
     def estimate(self) -> Estimate:
-        sizes = [part.estimate() for part in self.parts]
-        return Estimate(sum(size.units for size in sizes), sizes[0].disk, sum(size.memory for size in sizes))
+        memory = 1e9 + 2 * (len(self.parts) + 1) * self.size
+        return Estimate(self.split.tokens * len(self.parts), disk=self.size, memory=memory)
 
     def is_there(self, lab: Lab) -> bool:
         return (lab.work.directory(self) / _FILE).is_file()
@@ -136,7 +145,7 @@ class Judge(Step):
         return f"NLL and λ of {self.fit.method} on {self.features.split.name}"
 
     def estimate(self) -> Estimate:
-        return Estimate(self.features.split.tokens, memory=self.features.estimate().memory)
+        return Estimate(self.features.split.tokens, memory=1e9 + 3 * self.features.size)
 
     def run(self, lab: Lab) -> Result:
         features, combiner = self.features.load(lab), self.fit.load(lab)

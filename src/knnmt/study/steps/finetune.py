@@ -1,6 +1,7 @@
 """The step that fine-tunes the model: what a user would do instead of kNN-MT."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
@@ -49,13 +50,30 @@ class Finetune(Step):
         """The directory of the fine-tuned model."""
         return lab.work.directory(self) / _MODEL
 
+    @property
+    def obstacle(self) -> str | None:
+        if self.method == "lora" and find_spec("peft") is None:
+            return "The study finetune needs peft; run `pip install 'knnmt[finetune]'`, or leave it out with --only."
+        return None
+
     def is_there(self, lab: Lab) -> bool:
         return (self.path(lab) / "config.json").is_file()
 
     def run(self, lab: Lab) -> Result:
         budget = sum(cpu_seconds(lab.result(step)) for step in self.as_long_as) if self.as_long_as else None
         recipe = FinetuneRecipe(method=self.method, budget_seconds=budget)
-        report = finetune(self.model.name, self.train.pairs, self.dev.pairs, self.path(lab), recipe)
+        base = lab.model(self.model)
+        report = finetune(
+            base.name,
+            self.train.pairs,
+            self.dev.pairs,
+            self.path(lab),
+            recipe,
+            device=str(base.device),
+            source_lang=base.codec.source_lang,
+            target_lang=base.codec.target_lang,
+            source_prefix=base.codec.source_prefix,
+        )
         return report.to_json()
 
 

@@ -48,7 +48,7 @@ class Fit(Step):
         return self.features.memory
 
     def estimate(self) -> Estimate:
-        return Estimate(0.001 if self.fixed else 1.0, disk=1e5, memory=2 * self.features.estimate().memory)
+        return Estimate(0.001 if self.fixed else 1.0, disk=1e5, memory=1e9 + 4 * self.features.size)
 
     def is_there(self, lab: Lab) -> bool:
         return (lab.work.directory(self) / _COMBINER).is_dir()
