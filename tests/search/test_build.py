@@ -9,7 +9,7 @@ from memory_store import MemoryStore, Queries, assert_nearest, read_config
 
 from knnmt.datastore import ConfigFile, Entries, Ids
 from knnmt.errors import StoreError
-from knnmt.search import INDEX_KINDS, IndexConfig, Searcher, build, build_index, kept_kind, needs_index
+from knnmt.search import INDEX_KINDS, Candidates, IndexConfig, Searcher, build, build_index, kept_kind, needs_index
 
 
 def test_auto_is_exact_for_few_entries_and_ivf_for_many(
@@ -68,7 +68,7 @@ def test_another_kind_is_one_class_and_one_line(
     class Backwards:
         """Proposes everything, farthest first."""
 
-        in_memory, size = True, 300
+        in_memory, size, coded, rescore = True, 300, True, 2
 
         def __init__(self, ids: Ids) -> None:
             self.ids = ids
@@ -83,11 +83,15 @@ def test_another_kind_is_one_class_and_one_line(
             assert (directory / "note").read_text() == "here"
             return cls(entries.ids(np.arange(len(entries))))
 
-        def candidates(self, queries: Queries, k: int, widen: int = 1) -> Ids:
-            return np.tile(self.ids[::-1], (len(queries), 1))
+        def candidates(self, queries: Queries, k: int, widen: int = 1) -> Candidates:
+            ids = np.tile(self.ids[::-1], (len(queries), 1))
+            return Candidates(ids, np.arange(ids.size, dtype=np.float32).reshape(ids.shape))
 
     monkeypatch.setitem(INDEX_KINDS, "backwards", Backwards)
     build_index(small_store.entries, tmp_path / "index", "backwards")
     store = MemoryStore(small_store.segments, tmp_path / "index")
     queries = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)
     assert_nearest(store, queries, Searcher(store).search(queries, 5).ids)
+    by_code = Searcher(store, distances="code").search(queries, 5)
+    assert (by_code.ids == store.entries.ids(np.arange(299, 294, -1))).all()
+    assert (by_code.distances == np.arange(5) + 300 * np.arange(4)[:, None]).all()

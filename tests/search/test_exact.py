@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from memory_store import Mask, MemorySegment, MemoryStore, assert_nearest
-from tolerances import SUM_OF_SQUARES
+from memory_store import Mask, MemorySegment, MemoryStore, assert_nearest, naive
+from tolerances import DISTANCE, SUM_OF_SQUARES
 
 from knnmt.datastore import Entries, Ids
 from knnmt.search import exact
@@ -14,8 +14,9 @@ from knnmt.search.keys import key_blocks
 def test_nearest_is_what_sorting_everything_gives(small_store: MemoryStore, rows: int, block: int) -> None:
     queries = np.random.default_rng(4).normal(size=(rows, 16)).astype(np.float32)
     found = nearest(key_blocks(small_store.entries, block), queries, 11)
-    assert found.shape == (rows, 11)
-    assert_nearest(small_store, queries, found)
+    assert found.ids.shape == (rows, 11)
+    assert_nearest(small_store, queries, found.ids)
+    np.testing.assert_allclose(found.estimates, naive(small_store, queries, 11)[1], **DISTANCE)
 
 
 @pytest.mark.parametrize("numbers", [200, 1 << 22])

@@ -18,12 +18,12 @@ def test_the_nearest_are_among_the_candidates(
     index = Flat(Entries(small_store.segments))
     assert (index.resident is not None) == resident
     queries = np.random.default_rng(6).normal(size=(rows, 16)).astype(np.float32)
-    candidates = index.candidates(queries, 10)
+    candidates = index.candidates(queries, 10).ids
     assert_nearest(small_store, queries, candidates)
     assert candidates.shape[1] >= 10
 
 
 def test_candidates_never_exceed_the_entries(small_store: MemoryStore) -> None:
     index = Flat(Entries(small_store.segments))
-    candidates = index.candidates(np.zeros((2, 16), dtype=np.float32), 100, widen=16)
+    candidates = index.candidates(np.zeros((2, 16), dtype=np.float32), 100, widen=16).ids
     assert (np.sort(candidates, axis=1) == small_store.column("ids")).all()

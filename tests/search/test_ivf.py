@@ -7,12 +7,12 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pytest
-from memory_store import Keys, MemorySegment, MemoryStore, clustered, read_config
+from memory_store import MemorySegment, MemoryStore, clustered, read_config
 
-from knnmt.datastore import Entries, Ids
+from knnmt.datastore import Entries
 from knnmt.errors import StoreError
 from knnmt.search import build_index, ivf
-from knnmt.search.ivf import HELD, IVF, MAPPED, cluster
+from knnmt.search.ivf import HELD, IVF, MAPPED
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_recorded_recall_is_what_other_queries_find(large_store: MemoryStore, di
     config = read_config(directory)
     hits = 0
     chosen = np.random.default_rng(99).choice(len(keys), 300, replace=False)
-    candidates = either.candidates(keys[chosen], 16)
+    candidates = either.candidates(keys[chosen], 16).ids
     for query, found in zip(chosen, candidates, strict=True):
         distances = ((keys - keys[query]) ** 2).sum(1)
         distances[sentence == sentence[query]] = np.inf
@@ -62,14 +62,14 @@ def test_recorded_recall_is_what_other_queries_find(large_store: MemoryStore, di
 
 
 def test_all_lists_and_all_candidates_give_every_entry(large_store: MemoryStore, either: IVF) -> None:
-    found = either.probe(np.zeros((1, 32), dtype=np.float32), 30_000, 10_000)
+    found = either.probe(np.zeros((1, 32), dtype=np.float32), 30_000, 10_000).ids
     assert (np.sort(found[0]) == large_store.column("ids")).all()
 
 
 def test_candidates_come_in_the_order_of_their_codes(large_store: MemoryStore, either: IVF) -> None:
     """The first candidates have to be better than the last, or rescoring a prefix would be worth nothing."""
     queries = large_store.column("keys")[::400].astype(np.float32)
-    ids = either.probe(queries, 64, 32)
+    ids = either.probe(queries, 64, 32).ids
     near = Entries(large_store.segments).keys(ids.reshape(-1)).reshape(50, 64, 32)
     distances = ((near - queries[:, None]) ** 2).sum(2)
     assert distances[:, :8].mean() < 0.8 * distances[:, -8:].mean()
@@ -77,10 +77,10 @@ def test_candidates_come_in_the_order_of_their_codes(large_store: MemoryStore, e
 
 def test_wider_means_more_lists_and_more_candidates(index: IVF, large_store: MemoryStore) -> None:
     queries = large_store.column("keys")[:50].astype(np.float32)
-    narrow, wide = index.candidates(queries, 4), index.candidates(queries, 4, widen=4)
+    narrow, wide = index.candidates(queries, 4).ids, index.candidates(queries, 4, widen=4).ids
     assert wide.shape[1] == 4 * narrow.shape[1]
-    assert (index.probe(queries, 20_000, index.probes * 4) >= 0).sum() > (
-        index.probe(queries, 20_000, index.probes) >= 0
+    assert (index.probe(queries, 20_000, index.probes * 4).ids >= 0).sum() > (
+        index.probe(queries, 20_000, index.probes).ids >= 0
     ).sum()
 
 
@@ -96,7 +96,7 @@ def test_both_layouts_hold_the_same_codes(large_store: MemoryStore, directory: P
     config = read_config(directory)
     mapped, held = (IVF.open(directory, config, large_store.entries, each) for each in (False, True))
     queries = large_store.column("keys")[::100].astype(np.float32)
-    ours, theirs = mapped.candidates(queries, 16), held.candidates(queries, 16)
+    ours, theirs = mapped.candidates(queries, 16).ids, held.candidates(queries, 16).ids
     assert ours.shape == theirs.shape
     shared = [len(set(a) & set(b)) for a, b in zip(ours.tolist(), theirs.tolist(), strict=True)]
     assert np.mean(shared) >= 0.97 * ours.shape[1]
@@ -125,7 +125,7 @@ def test_graph_over_the_centres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     index = IVF.open(tmp_path / "index", config, Entries([segment]))
     assert isinstance(faiss.downcast_index(index.faiss_index.quantizer), faiss.IndexHNSW)
     assert index.graph
-    assert index.candidates(segment.keys[:3].astype(np.float32), 2).shape == (3, 2 * config.rescore)
+    assert index.candidates(segment.keys[:3].astype(np.float32), 2).ids.shape == (3, 2 * config.rescore)
 
 
 def test_the_same_entries_give_the_same_index(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_few_entries_can_be_indexed_too(tmp_path: Path, entries: int) -> None:
     build_index(Entries([segment]), tmp_path / "index", "ivf")
     config = read_config(tmp_path / "index")
     index = IVF.open(tmp_path / "index", config, Entries([segment]))
-    assert index.candidates(segment.keys.astype(np.float32), 1)[0, 0] == 1 << 32
+    assert index.candidates(segment.keys.astype(np.float32), 1).ids[0, 0] == 1 << 32
 
 
 def damage_nothing_left(path: Path) -> None:
@@ -185,7 +185,7 @@ def test_the_mapped_layout_stands_in_for_a_lost_one(tmp_path: Path, damage: Call
     assert not index.in_memory
     queries = segment.keys[:20].astype(np.float32)
     mapped = IVF.open(tmp_path / "index", config, Entries([segment]))
-    assert (index.candidates(queries, 8) == mapped.candidates(queries, 8)).all()
+    assert (index.candidates(queries, 8).ids == mapped.candidates(queries, 8).ids).all()
     (problem,) = config.problems(tmp_path / "index")
     assert HELD in problem
 
@@ -197,32 +197,3 @@ def test_no_room_for_the_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(StoreError, match="cannot write"):
         build_index(Entries([segment]), tmp_path, "ivf")
     assert not (tmp_path / "config.json").exists()
-
-
-def test_centres_are_where_the_keys_are() -> None:
-    """More lists than there are heaps: every heap has a centre near its middle, and no centre is elsewhere."""
-    random = np.random.default_rng(0)
-    heaps = 20 * random.normal(size=(10, 16))
-    keys = (np.repeat(heaps, 100, axis=0) + 0.1 * random.normal(size=(1000, 16))).astype(np.float16)
-    centres = cluster(Entries([MemorySegment(1, keys[:400]), MemorySegment(2, keys[400:])]), 30)
-    assert centres.shape == (30, 16)
-    distances = ((centres[:, None] - heaps) ** 2).sum(2)
-    assert (distances.min(axis=0) < 1).all()
-    assert (distances.min(axis=1) < 1).all()
-
-
-def test_seeded_and_on_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = Entries([MemorySegment(1, clustered(np.random.default_rng(1), 2_000, 8))])
-    read: list[int] = []
-    keys = entries.keys
-
-    def counted(ids: Ids) -> Keys:
-        read.append(len(ids))
-        return keys(ids)
-
-    monkeypatch.setattr(entries, "keys", counted)
-    first, second = cluster(entries, 20), cluster(entries, 20)
-    assert (first == second).all()
-    assert read == [640, 640]
-    monkeypatch.setattr(ivf, "SEED", 2)
-    assert (cluster(entries, 20) != first).any()

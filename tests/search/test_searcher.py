@@ -11,7 +11,7 @@ from tolerances import SUM_OF_SQUARES
 from knnmt.corpus import Pair
 from knnmt.datastore import Entries, Ids, Store, StoreWriter
 from knnmt.errors import StoreError
-from knnmt.search import Exclude, IndexConfig, Searcher, build_index, describe_index, parameters, searcher
+from knnmt.search import Candidates, Exclude, IndexConfig, Searcher, build_index, describe_index, parameters, searcher
 from knnmt.search.exact import nearest_allowed
 from knnmt.search.ivf import IVF
 
@@ -261,8 +261,11 @@ def test_index_of_an_unknown_kind_is_refused(large_store: MemoryStore, monkeypat
         Searcher(large_store)
 
 
-def test_ids_that_no_entry_has_are_a_sentence(large_store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    searching = Searcher(large_store)
+@pytest.mark.parametrize("distances", ["exact", "code"])
+def test_ids_that_no_entry_has_are_a_sentence(
+    large_store: MemoryStore, monkeypatch: pytest.MonkeyPatch, distances: str
+) -> None:
+    searching = Searcher(large_store, distances=distances)
     for wrong in ((5 << 32) + 1, (3 << 32) + 15_000):
         monkeypatch.setattr(searching, "indexes", [Stubborn(wrong)])
         with pytest.raises(StoreError, match="knnmt build"):
@@ -270,13 +273,14 @@ def test_ids_that_no_entry_has_are_a_sentence(large_store: MemoryStore, monkeypa
 
 
 class Stubborn:
-    in_memory, size = True, 20_000
+    in_memory, size, coded, rescore = True, 20_000, True, 2
 
-    def __init__(self, entry: int) -> None:
-        self.entry = entry
+    def __init__(self, entry: int, estimate: float = 1.0) -> None:
+        self.entry, self.estimate = entry, estimate
 
-    def candidates(self, queries: Queries, k: int, widen: int = 1) -> Ids:
-        return np.full((len(queries), k), self.entry)
+    def candidates(self, queries: Queries, k: int, widen: int = 1) -> Candidates:
+        shape = (len(queries), k)
+        return Candidates(np.full(shape, self.entry), np.full(shape, self.estimate, np.float32))
 
 
 def test_missing_index_is_refused(large_store: MemoryStore, tmp_path: Path) -> None:

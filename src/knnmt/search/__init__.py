@@ -1,6 +1,7 @@
 """Nearest-neighbour search in a store: exact for small stores, with an index for larger ones."""
 
 from knnmt.search.build import build_index, check_kind, kept_kind, needs_index
+from knnmt.search.candidates import Candidates
 from knnmt.search.config import IndexConfig
 from knnmt.search.exact import Exclude
 from knnmt.search.index import INDEX_KINDS, Index
@@ -10,6 +11,7 @@ from knnmt.search.searcher import Searcher, describe_index
 
 __all__ = [
     "INDEX_KINDS",
+    "Candidates",
     "Exclude",
     "Index",
     "IndexConfig",

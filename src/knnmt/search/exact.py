@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knnmt.datastore import Entries, Ids
+from knnmt.search.candidates import Candidates, in_order
 from knnmt.search.keys import Floats, float32, key_blocks, one_thread, prefer_blas
 from knnmt.search.parameters import GATHERED_NUMBERS, PARALLEL_PRODUCTS, TABLE_NUMBERS
 
@@ -23,15 +24,15 @@ class DamagedKeyError(Exception):
     """A stored key that is not finite."""
 
 
-def nearest(blocks: Iterable[tuple[Ids, Floats]], queries: Floats, k: int) -> Ids:
-    """Ids [rows, at most k] of the keys in the blocks nearest to queries [rows, dim], nearest first."""
+def nearest(blocks: Iterable[tuple[Ids, Floats]], queries: Floats, k: int) -> Candidates:
+    """The keys [rows, at most k] in the blocks nearest to queries [rows, dim], nearest first."""
     best = _Best(len(queries), k)
     for ids, keys in blocks:
         prefer_blas(queries.shape[1])
         with one_thread(keys.size * len(queries) < PARALLEL_PRODUCTS):
             distances, rows = faiss.knn(queries, keys, min(k, len(keys)))
         best.add(ids[rows], distances)
-    return best.ids
+    return Candidates(best.ids, best.distances)
 
 
 def nearest_allowed(entries: Entries, queries: Floats, rows: Ids, k: int, exclude: Exclude | None) -> Ids:
@@ -79,12 +80,7 @@ def closest(entries: Entries, queries: Floats, candidates: Ids, k: int) -> tuple
     distances = squared_distances(entries, queries, candidates)
     if not (np.isfinite(distances) | (candidates < 0)).all():
         raise DamagedKeyError
-    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    ids, distances = np.take_along_axis(candidates, order, axis=1), np.take_along_axis(distances, order, axis=1)
-    if order.shape[1] < k:
-        missing = ((0, 0), (0, k - order.shape[1]))
-        return np.pad(ids, missing, constant_values=-1), np.pad(distances, missing, constant_values=np.inf)
-    return ids, distances
+    return in_order(candidates, distances, np.argsort(distances, axis=1, kind="stable"), k)
 
 
 class _Best:

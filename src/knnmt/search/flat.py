@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from knnmt.datastore import Entries, Ids
+from knnmt.search.candidates import Candidates
 from knnmt.search.config import IndexConfig, flat_config
 from knnmt.search.exact import nearest
 from knnmt.search.keys import Floats, key_blocks
@@ -13,6 +14,9 @@ from knnmt.search.parameters import BLOCK_NUMBERS, FLAT_RESCORE, FLAT_RESIDENT_B
 
 class Flat:
     """Holds the keys in memory as float32 up to a maximum size; more keys are read from disk in every search."""
+
+    coded = False
+    rescore = FLAT_RESCORE
 
     def __init__(self, entries: Entries) -> None:
         self.entries = entries
@@ -29,6 +33,6 @@ class Flat:
     def open(cls, directory: Path, config: IndexConfig, entries: Entries, in_memory: bool = False) -> Self:
         return cls(entries)
 
-    def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
+    def candidates(self, queries: Floats, k: int, widen: int = 1) -> Candidates:
         blocks: Iterable[tuple[Ids, Floats]] = self.resident or key_blocks(self.entries, self.block)
         return nearest(blocks, queries, min(FLAT_RESCORE * k * widen, len(self.entries)))

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Protocol, Self
 
-from knnmt.datastore import Entries, Ids
+from knnmt.datastore import Entries
+from knnmt.search.candidates import Candidates
 from knnmt.search.config import IndexConfig
 from knnmt.search.flat import Flat
 from knnmt.search.ivf import IVF
@@ -11,17 +12,22 @@ from knnmt.search.keys import Floats
 
 
 class Index(Protocol):
-    """Proposes candidates; `Searcher` reads their keys and computes the distances.
+    """Proposes candidates; `Searcher` reads their keys and computes the distances, or uses the estimates.
 
     A new kind of index needs one file with such a class and one line in `INDEX_KINDS`.
 
     Attributes:
         in_memory: whether the searched data is held in memory
         size: number of entries in the index
+        coded: whether it estimates distances from codes; otherwise exact distances replace its estimates everywhere
+        rescore: candidates per neighbour; with 1, the first k candidates are the neighbours, whatever their exact
+            distances are
     """
 
     in_memory: bool
     size: int
+    coded: bool
+    rescore: int
 
     @classmethod
     def build(cls, entries: Entries, directory: Path) -> IndexConfig:
@@ -35,11 +41,11 @@ class Index(Protocol):
             in_memory: hold in memory what makes search faster; otherwise everything is memory-mapped
         """
 
-    def candidates(self, queries: Floats, k: int, widen: int = 1) -> Ids:
-        """Candidate ids [rows, m] for the k nearest entries of queries [rows, dim]; −1 where there are no more.
+    def candidates(self, queries: Floats, k: int, widen: int = 1) -> Candidates:
+        """Candidates [rows, m] for the k nearest entries of queries [rows, dim], and the index's own estimates.
 
-        Nearest first, by the index's own estimate. `widen` is 2, 4, 8, … if the candidates of the previous call were
-        not enough: return that many times more, and search that much further.
+        `widen` is 2, 4, 8, … if the candidates of the previous call were not enough: return that many times more, and
+        search that much further. If it is the number of entries, return all of them.
         """
 
 

@@ -15,7 +15,7 @@ class Neighbours:
 
     Args:
         ids: int64 [rows, k]
-        distances: float32 [rows, k], exact squared L2 to the stored fp16 keys
+        distances: float32 [rows, k], squared L2 to the stored fp16 keys: exact, or estimated by the index
         values: int32 [rows, k], target tokens
         log_confidence: float32 [rows, k], log p_NMT of the value
     """

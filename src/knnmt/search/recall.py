@@ -47,7 +47,7 @@ class RecallTest:
         self.longest = int(entries.sentence_lengths(ids).max())
         with progress("Searching exactly", total=len(entries), unit="entries") as meter:
             found = nearest(self._blocks(meter), self.queries, min(max(RECALL_DEPTHS) + self.longest, len(entries)))
-        self.exact: Floats = np.sort(self.rank(found), axis=1)[:, : max(RECALL_DEPTHS)]  # [queries, depth]
+        self.exact: Floats = np.sort(self.rank(found.ids), axis=1)[:, : max(RECALL_DEPTHS)]  # [queries, depth]
 
     def _blocks(self, meter: Meter) -> Iterator[tuple[Ids, Floats]]:
         for ids, keys in key_blocks(self.entries, BLOCK_NUMBERS // self.entries.dim):

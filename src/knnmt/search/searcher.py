@@ -1,4 +1,4 @@
-"""Search in a store: candidates from the index, and from the entries it does not cover, ranked by exact distance."""
+"""Search in a store: candidates from the index, and from the entries it does not cover, ranked by their distances."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy.typing as npt
 from knnmt.datastore import ConfigFile, Entries, Ids, Store
 from knnmt.datastore.segment import FIX as FIX_SEGMENT
 from knnmt.errors import StoreError
+from knnmt.search.candidates import Candidates, nearest_by_estimate
 from knnmt.search.config import IndexConfig, flat_config
 from knnmt.search.exact import DamagedKeyError, Exclude, closest, nearest_allowed
 from knnmt.search.flat import Flat
@@ -17,6 +18,7 @@ from knnmt.search.neighbours import Neighbours
 from knnmt.search.parameters import fits_in_memory
 
 WIDER = (1, 2, 4, 8, 16, 32, 64)  # factors by which a search is repeated wider; after the last one it is exact
+DISTANCES = ("exact", "code")
 
 
 class Searcher:
@@ -32,7 +34,10 @@ class Searcher:
 
         Args:
             in_memory: hold the index in memory, which is faster, or map its file; None: hold it if it fits
+            distances: `exact`, or `code`: the index's own estimates, which rank the neighbours too
         """
+        if distances not in DISTANCES:
+            raise StoreError(f"there are no distances {distances!r}; choose one of {', '.join(DISTANCES)}")
         if not store.entry_count:
             raise StoreError(f"{store.path} holds no entries; add some with `knnmt build`")
         self.store = store
@@ -48,14 +53,17 @@ class Searcher:
         tail = store.entries.of_segments(uncovered)
         if len(tail):
             self.indexes.append(Flat(tail))
+        self.by_code = distances == "code" and any(index.coded for index in self.indexes)
 
     @property
     def description(self) -> str:
-        """Index and probes, for signatures."""
-        probes = self.config.probes
-        if probes is None:
-            return self.config.index
-        return f"{self.config.index},probes={probes}{',in-memory' if self.indexes[0].in_memory else ''}"
+        """Index, probes and whose distances, for signatures."""
+        parts = [self.config.index]
+        if self.config.probes is not None:
+            parts.append(f"probes={self.config.probes}")
+            parts += ["in-memory"] if self.indexes[0].in_memory else []
+        parts += ["distances=code"] if self.by_code else []
+        return ",".join(parts)
 
     def search(self, queries: npt.NDArray[np.float32], k: int, exclude: Exclude | None = None) -> Neighbours:
         """The k nearest entries of each query.
@@ -72,7 +80,10 @@ class Searcher:
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}")
         ids, distances = self._search(queries, k, exclude)
-        values = np.where(ids < 0, np.int32(0), self.entries.values(ids))
+        try:
+            values = np.where(ids < 0, np.int32(0), self.entries.values(ids))
+        except IndexError as error:
+            raise self._wrong_index("names entries that the store does not have") from error
         if values.size and not 0 <= values.min() <= values.max() < self.store.model.vocab_size:
             raise self._damaged("tokens outside of the vocabulary")
         return Neighbours(ids, distances, values, self.entries.log_confidence(ids))
@@ -84,24 +95,48 @@ class Searcher:
         for widen in WIDER[0 if exclude is None else 1 :]:
             if not len(pending):
                 return ids, distances
-            found = [self._candidates(index, queries[pending], pending, k, widen, exclude) for index in self.indexes]
-            candidates = np.concatenate([allowed for allowed, _ in found], axis=1)
-            ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
-            pending = pending[~np.all([enough for _, enough in found], axis=0)]
-        if len(pending):
+            proposed, enough = self._candidates(queries[pending], pending, k, widen, exclude)
+            ids[pending], distances[pending] = self._nearest(queries[pending], proposed, k)
+            pending = pending[~enough]
+        if self.by_code:
+            for row in pending.reshape(-1, 1):  # one at a time: it may have as many candidates as there are entries
+                proposed, _ = self._candidates(queries[row], row, k, len(self.entries), exclude)
+                ids[row], distances[row] = self._nearest(queries[row], proposed, k)
+        elif len(pending):
             candidates = nearest_allowed(self.entries, queries[pending], pending, k, exclude)
             ids[pending], distances[pending] = self._closest(queries[pending], candidates, k)
         return ids, distances
 
     def _candidates(
-        self, index: Index, queries: Floats, rows: Ids, k: int, widen: int, exclude: Exclude | None
-    ) -> tuple[Ids, npt.NDArray[np.bool_]]:
-        """The candidates that are not excluded, and for which rows they are at least k, or all that the index has."""
-        proposed = index.candidates(queries, k, widen)
-        all_there = np.count_nonzero(proposed >= 0, axis=1) >= index.size
-        if exclude is not None:
-            proposed = np.where(exclude(proposed, rows), -1, proposed)
-        return proposed, all_there | (np.count_nonzero(proposed >= 0, axis=1) >= k)
+        self, queries: Floats, rows: Ids, k: int, widen: int, exclude: Exclude | None
+    ) -> tuple[list[Candidates], npt.NDArray[np.bool_]]:
+        """The candidates of each index that are not excluded, and a mask of the rows for which they are enough.
+
+        They are enough if each index has at least k, or all that it has.
+        """
+        proposed, enough = [], np.ones(len(rows), dtype=np.bool_)
+        for index in self.indexes:
+            each = index.candidates(queries, k, widen)
+            all_there = np.count_nonzero(each.ids >= 0, axis=1) >= index.size
+            if exclude is not None:
+                each = each.without(exclude(each.ids, rows))
+            if index.rescore == 1 and each.ids.shape[1] > k:
+                each = each.first(k)
+            enough &= all_there | (np.count_nonzero(each.ids >= 0, axis=1) >= k)
+            proposed.append(each)
+        return proposed, enough
+
+    def _nearest(self, queries: Floats, proposed: list[Candidates], k: int) -> tuple[Ids, Floats]:
+        """The k nearest of the candidates of all indexes: ids and distances [rows, k]."""
+        if not self.by_code:
+            return self._closest(queries, np.concatenate([each.ids for each in proposed], axis=1), k)
+        estimated = [
+            each if index.coded else Candidates(*self._closest(queries, each.ids, k))
+            for index, each in zip(self.indexes, proposed, strict=True)
+        ]
+        if not all(np.isfinite(each.estimates[each.ids >= 0]).all() for each in estimated):
+            raise self._wrong_index("gives distances that are not numbers")
+        return nearest_by_estimate(estimated, k)
 
     def _closest(self, queries: Floats, candidates: Ids, k: int) -> tuple[Ids, Floats]:
         try:
@@ -109,11 +144,12 @@ class Searcher:
         except DamagedKeyError as error:
             raise self._damaged("keys that are not numbers") from error
         except IndexError as error:
-            file = self.store.index_config
-            assert file is not None, "exact search proposes what it has read"
-            raise StoreError(
-                f"the index in {file.directory} names entries that the store does not have; {file.fix}"
-            ) from error
+            raise self._wrong_index("names entries that the store does not have") from error
+
+    def _wrong_index(self, what: str) -> StoreError:
+        file = self.store.index_config
+        assert file is not None, "exact search proposes what it has read"
+        return StoreError(f"the index in {file.directory} {what}; {file.fix}")
 
     def _damaged(self, what: str) -> StoreError:
         return StoreError(
