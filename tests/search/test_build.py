@@ -33,10 +33,10 @@ def test_flat_writes_a_config_and_no_files(small_store: MemoryStore, tmp_path: P
 
 
 def test_unknown_kind(small_store: MemoryStore, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="auto, flat, ivf"):
+    with pytest.raises(StoreError, match="auto, flat, ivf, ivfpq"):
         build_index(small_store.entries, tmp_path / "index", "hnsw")
     assert not (tmp_path / "index").exists()
-    with pytest.raises(StoreError, match="auto, flat, ivf"):
+    with pytest.raises(StoreError, match="auto, flat, ivf, ivfpq"):
         needs_index(small_store.entries, frozenset(), "hnsw")
 
 

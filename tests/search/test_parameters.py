@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from knnmt.search import parameters
-from knnmt.search.parameters import fits_in_memory, list_count, probe_counts, train_count
+from knnmt.search.parameters import (
+    fits_in_memory,
+    list_count,
+    pq_bits,
+    pq_codes,
+    pq_list_count,
+    probe_counts,
+    train_count,
+)
 
 PHYSICAL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 BYTES = 96  # an entry of 512 numbers
@@ -38,6 +46,23 @@ def test_probes_go_from_one_list_to_all(lists: int) -> None:
     assert counts[-1] == lists
     assert counts == sorted(set(counts))
     assert all(later <= 2 * earlier for earlier, later in pairwise(counts))
+
+
+@pytest.mark.parametrize(
+    ("entries", "lists"), [(1, 1), (77, 1), (78, 2), (159_743, 4095), (159_744, 4096), (10**9, 4096)]
+)
+def test_lists_of_product_quantised_codes(entries: int, lists: int) -> None:
+    assert pq_list_count(entries) == lists
+
+
+@pytest.mark.parametrize(("dim", "codes"), [(1, 1), (16, 16), (67, 1), (96, 48), (256, 64), (512, 64), (1000, 50)])
+def test_codes_divide_the_key(dim: int, codes: int) -> None:
+    assert pq_codes(dim) == codes
+
+
+@pytest.mark.parametrize(("keys", "bits"), [(1, 1), (3, 1), (4, 2), (255, 7), (256, 8), (10**6, 8)])
+def test_as_many_training_keys_as_code_words(keys: int, bits: int) -> None:
+    assert pq_bits(keys) == bits
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from knnmt.search.candidates import Candidates
 from knnmt.search.config import IndexConfig
 from knnmt.search.flat import Flat
 from knnmt.search.ivf import IVF
+from knnmt.search.ivfpq import IVFPQ
 from knnmt.search.keys import Floats
 
 
@@ -49,4 +50,4 @@ class Index(Protocol):
         """
 
 
-INDEX_KINDS: dict[str, type[Index]] = {"flat": Flat, "ivf": IVF}
+INDEX_KINDS: dict[str, type[Index]] = {"flat": Flat, "ivf": IVF, "ivfpq": IVFPQ}

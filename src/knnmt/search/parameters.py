@@ -58,6 +58,29 @@ def train_count(entries: int, lists: int, dim: int) -> int:
     return min(entries, TRAIN_ENTRIES_PER_LIST * lists, TRAIN_BYTES // (4 * dim))
 
 
+# The index of the paper's line of work, IVF4096,PQ64 with 32 probes. Faiss asks for 39 training keys per list.
+PQ_LISTS = 4_096
+PQ_ENTRIES_PER_LIST = 39
+PQ_PROBES = 32
+PQ_CODES = 64
+PQ_BITS = 8
+
+
+def pq_list_count(entries: int) -> int:
+    """Number of lists of an IVFPQ index: 4,096, or fewer for a small store."""
+    return max(1, min(PQ_LISTS, entries // PQ_ENTRIES_PER_LIST))
+
+
+def pq_codes(dim: int) -> int:
+    """Number of codes per key: the largest divisor of its size up to 64."""
+    return next(codes for codes in range(min(PQ_CODES, dim), 0, -1) if dim % codes == 0)
+
+
+def pq_bits(training_keys: int) -> int:
+    """Bits per code: 8, or fewer if there are fewer training keys than code words."""
+    return max(1, min(PQ_BITS, training_keys.bit_length() - 1))
+
+
 def probe_counts(lists: int) -> list[int]:
     """Numbers of probed lists that are tried at build, in ascending order: 1, 2, 3, 4, 6, 8, 12, 16, …"""
     doubled = [2**power for power in range(lists.bit_length())]

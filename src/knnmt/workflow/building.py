@@ -97,7 +97,7 @@ def build_with_report(
         key_layer: `output` (default) or `ffn_input`
         origin: a name for the origin of the pairs, instead of the file's name
         limit: use only the first `limit` lines
-        index: `auto`, `flat` (exact) or `ivf`
+        index: `auto`, `flat` (exact), `ivf` or `ivfpq` (of the paper's line of work)
         engine: what runs the model: `auto`, `onnx` (fast on a CPU) or `torch`
         precision: `float32` or `int8`; `auto` is the store's own; for a new store, int8 if onnx runs the model
         keep_duplicates: add sentence pairs again that are in the store already (the same normalised texts)
