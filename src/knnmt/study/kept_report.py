@@ -114,9 +114,11 @@ class KeptReport:
             if kept.get(study.name, {}).keys() - scopes.keys():  # another run has added domains meanwhile
                 scopes = kept[study.name] | scopes
                 shown = (self._read(f"{_RESULTS}/{study.name}.json") or {}) | shown
+            together = kept | {study.name: scopes}
             about["studies"] = {
-                name: {domain: asdict(scope) for domain, scope in each.items()}
-                for name, each in (kept | {study.name: scopes}).items()
+                name: {domain: asdict(scope) for domain, scope in together[name].items()}
+                for name in dict.fromkeys((*STUDIES, *together))  # whatever order they were run in
+                if name in together
             }
             (self.path / _RESULTS).mkdir(exist_ok=True)
             write_json(self.path / _RESULTS / f"{study.name}.json", shown)
