@@ -34,6 +34,8 @@ QUICK = Preset(
     options={"vanilla": {"decode_best": 0}, "adaptive": _TRAINING, "robust": _TRAINING},
 )
 
+SHORT = Settings(max_length=8, split=False)
+
 
 def pairs_of(domain: str) -> list[tuple[str, str]]:
     """The domain's own sentences: dev, test, train."""
@@ -68,8 +70,8 @@ def scored_pairs(domain: str) -> list[tuple[str, str]]:
 
 
 def open_run(benchmark: Path, model: Any, out: Path, **options: Any) -> Run:
-    """A run with the quick preset, which has to be among `PRESETS`."""
-    defaults: dict[str, Any] = {"preset": QUICK.name, "engine": "torch", "seeds": 2}
+    """A run with the quick preset, which has to be among `PRESETS`, and with short translations."""
+    defaults: dict[str, Any] = {"preset": QUICK.name, "engine": "torch", "seeds": 2, "settings": SHORT}
     return Run.open(benchmark, model, out, **defaults | options)
 
 

@@ -1,8 +1,8 @@
 """A tiny benchmark, a model, and all studies of them, run once."""
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tiny_study import HALVED, PLAIN, QUICK, open_run, write_benchmark
 
+from knnmt.evaluation import score_systems
 from knnmt.finetuning import FinetuneRecipe
 from knnmt.search import INDEX_KINDS
 from knnmt.study import STUDIES, Run
@@ -31,8 +32,8 @@ class Studied:
     benchmark: Path
     model: str
     out: Path
-    runs: list[Run] = field(default_factory=list)
-    executed: list[Step] = field(default_factory=list)
+    runs: list[Run]
+    executed: list[Step]
 
     @property
     def work(self) -> Path:
@@ -54,8 +55,19 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def quick_preset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PRESETS, QUICK.name, QUICK)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_quick(monkeypatch)
+
+
+def be_quick(patch: pytest.MonkeyPatch) -> None:
+    """Short trainings, and few resamples for intervals and significance."""
+    patch.setitem(PRESETS, QUICK.name, QUICK)
+    patch.setattr("knnmt.study.steps.translate.score_systems", partial(score_systems, resamples=RESAMPLES))
+    short = partial(FinetuneRecipe, validate_every=2, patience=1, max_updates=4)
+    patch.setattr("knnmt.study.steps.finetune.FinetuneRecipe", short)
+
+
+RESAMPLES = 50
 
 
 @pytest.fixture(scope="session")
@@ -92,23 +104,21 @@ ALL_DOMAINS = ("main", "lambda", "offdomain")
 
 
 @pytest.fixture(scope="session")
-def studied(tmp_path_factory: pytest.TempPathFactory, benchmark: Path, model_name: str) -> Iterator[Studied]:
+def studied(tmp_path_factory: pytest.TempPathFactory, benchmark: Path, model_name: str) -> Studied:
     """Three studies on all domains, the others on one, fine-tuning on two. Not to be changed."""
     one = [name for name in STUDIES if name not in (*ALL_DOMAINS, "finetune")]
     if "ivfpq" not in INDEX_KINDS:
         one.remove("quantised")
+    asked: list[dict[str, Any]] = [{"only": ALL_DOMAINS}, {"only": one, "domains": [HALVED]}]
+    if find_spec("peft"):
+        asked.append({"only": ["finetune"], "domains": [PLAIN, HALVED]})
     out = tmp_path_factory.mktemp("studied") / "report"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
-        patch.setitem(PRESETS, QUICK.name, QUICK)
-        short = partial(FinetuneRecipe, validate_every=2, patience=1, max_updates=4)
-        patch.setattr("knnmt.study.steps.finetune.FinetuneRecipe", short)
-        done = Studied(benchmark, model_name, out, executed=count_steps(patch))
-        asked: list[dict[str, Any]] = [{"only": ALL_DOMAINS}, {"only": one, "domains": [HALVED]}]
-        if find_spec("peft"):
-            asked.append({"only": ["finetune"], "domains": [PLAIN, HALVED]})
+        be_quick(patch)
+        executed = count_steps(patch)
+        runs = []
         for options in asked:
-            run = open_run(benchmark, model_name, out, **options)
-            run.finish()
-            done.runs.append(run)
-        yield done
+            runs.append(open_run(benchmark, model_name, out, **options))
+            runs[-1].finish()
+    return Studied(benchmark, model_name, out, runs, executed)

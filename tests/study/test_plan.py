@@ -130,7 +130,7 @@ def test_estimates_are_added_up(lab: Lab) -> None:
     assert (made.seconds, made.disk, made.memory) == (24.0, 40.0, float(ord("d")))
     nothing = Plan.of([], lab, Report(lab.work.path / "none"))
     assert (nothing.seconds, nothing.disk, nothing.memory) == (0, 0, 0)
-    nothing.check_room(lab.work.path)
+    nothing.check(lab.work.path)
     assert nothing.fits_in_memory
 
 
@@ -157,12 +157,12 @@ def test_no_room(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
 
     made = Plan.of([Large("b", (Large("a"),))], lab, Report(lab.work.path / "none"))
     with_room(4.5e9)
-    made.check_room(lab.work.path)
+    made.check(lab.work.path)
     with_room(4.44e9)
     work = lab.work.path / "not" / "there"
     expected = rf"^The study needs about 4\.5 GB in {work}, where 4\.4 GB are free; make room.*domains or studies\.$"
     with pytest.raises(StudyError, match=expected):
-        made.check_room(work)
+        made.check(work)
     assert asked == [lab.work.path.parent] * 2, "the directory in which it will be made"
 
 
