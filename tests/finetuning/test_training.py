@@ -12,39 +12,12 @@ from torch import Tensor
 from worlds import load
 
 from knnmt.errors import FinetuneError
-from knnmt.finetuning import FinetuneRecipe, FinetuneReport, trainer
+from knnmt.finetuning import FinetuneReport, trainer
 from knnmt.finetuning.loss import smoothed_loss
 from knnmt.finetuning.trainer import Trainer
 
 Tune = Callable[..., FinetuneReport]
 KillAt = Callable[[int], None]
-
-
-@pytest.mark.parametrize("method", ["full", "lora"])
-@pytest.mark.parametrize("family", ["marian", "fsmt"])
-def test_loss_falls(tune: Tune, family: str, method: str) -> None:
-    report = tune(family, method=method)
-    assert [each.update for each in report.history] == [0, 5, 10]
-    assert report.best.nll < report.history[0].nll - 0.1
-    assert report.stopped == "updates"
-    assert report.tokens == report.history[-1].tokens > 0
-
-
-def test_warm_up() -> None:
-    recipe = FinetuneRecipe(learning_rate=1.0, warmup=3)
-    assert [recipe.rate_at(update) for update in range(6)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
-
-
-def test_dropout_only_in_updates(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    def watched(model: Any, hidden: Tensor, *rest: Any) -> Tensor:
-        seen.append((model.hf.training, hidden.requires_grad))
-        return smoothed_loss(model, hidden, *rest)
-
-    monkeypatch.setattr(trainer, "smoothed_loss", watched)
-    tune(max_updates=2, validate_every=2)
-    assert seen == [(False, False), (True, True), (True, True), (False, False)]
 
 
 class Scripted:
@@ -71,6 +44,43 @@ class Scripted:
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     return Scripted(monkeypatch)
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+@pytest.mark.parametrize("family", ["marian", "fsmt"])
+def test_loss_falls(tune: Tune, family: str, method: str) -> None:
+    report = tune(family, method=method)
+    assert [each.update for each in report.history] == [0, 5, 10]
+    assert report.best.nll < report.history[0].nll - 0.1
+    assert report.stopped == "updates"
+    assert report.tokens == report.history[-1].tokens > 0
+
+
+def test_learning_rate(tune: Tune, scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It rises, and halves after each validation that is not the best so far."""
+    rates = []
+    step = torch.optim.Adam.step
+
+    def watched(self: torch.optim.Adam, *rest: Any) -> Any:
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, *rest)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", watched)
+    scripted.losses = iter([3.0, 2.0, 2.5, 1.9, 1.9])
+    tune(learning_rate=0.008, warmup=3, validate_every=2)
+    assert rates == [0.002, 0.004, 0.006, 0.008, 0.004, 0.004, 0.004, 0.004, 0.002, 0.002]
+
+
+def test_dropout_only_in_updates(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def watched(model: Any, hidden: Tensor, *rest: Any) -> Tensor:
+        seen.append((model.hf.training, hidden.requires_grad))
+        return smoothed_loss(model, hidden, *rest)
+
+    monkeypatch.setattr(trainer, "smoothed_loss", watched)
+    tune(max_updates=2, validate_every=2)
+    assert seen == [(False, False), (True, True), (True, True), (False, False)]
 
 
 def weights(directory: Path) -> dict[str, Tensor]:

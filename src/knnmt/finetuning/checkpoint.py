@@ -62,7 +62,7 @@ class Checkpoint:
     def __enter__(self) -> Self:
         with disk_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT)
+            self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

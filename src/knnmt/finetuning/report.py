@@ -73,3 +73,8 @@ class FinetuneReport:
 def best_of(history: list[Validation]) -> Validation:
     """The first validation with the lowest loss."""
     return min(history, key=lambda validation: validation.nll)
+
+
+def failures(history: list[Validation]) -> int:
+    """How many validations were not better than all before them."""
+    return sum(later.nll >= best_of(history[:number]).nll for number, later in enumerate(history) if number)

@@ -14,7 +14,7 @@ from knnmt.finetuning.checkpoint import Checkpoint, Progress
 from knnmt.finetuning.lora import add_adapters
 from knnmt.finetuning.loss import smoothed_loss
 from knnmt.finetuning.recipe import FinetuneRecipe
-from knnmt.finetuning.report import Validation, best_of
+from knnmt.finetuning.report import Validation, best_of, failures
 from knnmt.finetuning.sentences import Sentences
 from knnmt.model import TorchEngine, TranslationModel
 from knnmt.progress import Meter
@@ -135,7 +135,7 @@ class Trainer:
         loss.backward()  # type: ignore[no-untyped-call]
         clip_grad_norm_(self.trained.values(), recipe.clip)
         for group in self.optimizer.param_groups:
-            group["lr"] = recipe.rate_at(progress.updates)
+            group["lr"] = recipe.rate_at(progress.updates, failures(progress.history))
         self.optimizer.step()
         progress.updates += 1
         progress.tokens += len(states.tokens)
