@@ -48,6 +48,11 @@ class Meter:
         """Show a few words about the state of the work next to the bar."""
 
 
+def _shown_rate(rate: float, unit: str) -> str:
+    shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}".removesuffix(".0")
+    return f"{shown} {unit}/s"
+
+
 class _Rate(ProgressColumn):
     def __init__(self, unit: str) -> None:
         super().__init__()
@@ -56,7 +61,7 @@ class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         elapsed = task.elapsed or 0.0
         rate = task.fields["units"] / elapsed if elapsed > 0 else 0.0
-        return Text(f"{rate:,.0f} {self.unit}/s", style="cyan")
+        return Text(_shown_rate(rate, self.unit), style="cyan")
 
 
 class _Bar(Meter):
@@ -104,7 +109,7 @@ class _Lines(Meter):
         left = ""
         if self.total and self.done > self.skipped:
             left = f", {max(self.total - self.done, 0) * elapsed / (self.done - self.skipped):,.0f} s left"
-        rate = f"{self.units / elapsed:,.0f} {self.unit}/s"
+        rate = _shown_rate(self.units / elapsed, self.unit)
         print(f"{self.title}: {self.done:,.0f}{of}, {rate}{left}{self.words}", file=sys.stderr)
 
 
