@@ -22,6 +22,7 @@ def processor() -> str:
     return ", ".join([facts.get("model name", platform.machine()), *extensions[:1]])
 
 
+@cache
 def versions() -> dict[str, str]:
     """Versions of everything that computes."""
     found = {"python": platform.python_version(), "knnmt": version("knnmt")}
