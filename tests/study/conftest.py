@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from tiny_study import HALVED, PLAIN, QUICK, open_run, write_benchmark
+from worlds import load
 
 from knnmt.evaluation import score_systems
 from knnmt.finetuning import FinetuneRecipe
+from knnmt.model import TranslationModel
 from knnmt.search import INDEX_KINDS
 from knnmt.study import STUDIES, Run
 from knnmt.study.lab import Lab
@@ -30,7 +32,7 @@ class Studied:
     """
 
     benchmark: Path
-    model: str
+    model: TranslationModel
     out: Path
     runs: list[Run]
     executed: list[Step]
@@ -77,8 +79,8 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def model_name(family_directory: Callable[[str], Path]) -> str:
-    return str(family_directory("marian"))
+def model(family_directory: Callable[[str], Path]) -> TranslationModel:
+    return load("marian", family_directory("marian"))
 
 
 @pytest.fixture
@@ -104,7 +106,7 @@ ALL_DOMAINS = ("main", "lambda", "offdomain")
 
 
 @pytest.fixture(scope="session")
-def studied(tmp_path_factory: pytest.TempPathFactory, benchmark: Path, model_name: str) -> Studied:
+def studied(tmp_path_factory: pytest.TempPathFactory, benchmark: Path, model: TranslationModel) -> Studied:
     """Three studies on all domains, the others on one, fine-tuning on two. Not to be changed."""
     one = [name for name in STUDIES if name not in (*ALL_DOMAINS, "finetune")]
     if "ivfpq" not in INDEX_KINDS:
@@ -119,6 +121,6 @@ def studied(tmp_path_factory: pytest.TempPathFactory, benchmark: Path, model_nam
         executed = count_steps(patch)
         runs = []
         for options in asked:
-            runs.append(open_run(benchmark, model_name, out, **options))
+            runs.append(open_run(benchmark, model, out, **options))
             runs[-1].finish()
-    return Studied(benchmark, model_name, out, runs, executed)
+    return Studied(benchmark, model, out, runs, executed)

@@ -3,17 +3,16 @@
 import math
 import shutil
 from collections import namedtuple
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from tiny_study import closure, fake_model, setup_of
-from worlds import load
 
 from knnmt.decoding import Settings
 from knnmt.errors import StudyError
+from knnmt.model import TranslationModel
 from knnmt.study import STUDIES, Plan, plan
 from knnmt.study.kept_report import KeptReport
 from knnmt.study.lab import Lab
@@ -57,8 +56,8 @@ D = Brick("d", (C, B, A))
 
 
 @pytest.fixture
-def lab(tmp_path: Path, family_directory: Callable[[str], Path]) -> Lab:
-    return Lab(Work(tmp_path / "work"), load("marian", family_directory("marian")), Settings(), engine="torch")
+def lab(tmp_path: Path, model: TranslationModel) -> Lab:
+    return Lab(Work(tmp_path / "work"), model, Settings(), engine="torch")
 
 
 class Report(KeptReport):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from worlds import in_threads, load
+from worlds import in_threads
 
 from knnmt.decoding import Settings
 from knnmt.errors import StoreError
@@ -43,11 +43,6 @@ class Square(Step):
         RUNS.append(self.number)
         (lab.work.directory(self) / "part").write_text("larger")
         return {"square": self.number**2}
-
-
-@pytest.fixture(scope="module")
-def model(family_directory: Callable[[str], Path]) -> TranslationModel:
-    return load("marian", family_directory("marian"))
 
 
 @pytest.fixture
@@ -194,4 +189,4 @@ def test_results_are_json(open_lab: OpenLab) -> None:
     lab.run(Square(7))
     kept = json.loads((lab.work.directory(Square(7)) / RESULT).read_text(encoding="utf-8"))
     assert kept == lab.result(Square(7))
-    assert set(kept) == {"square", "step", "units", "step_seconds", "processor", "knnmt", "finished"}
+    assert kept.keys() >= {"square", "step", "units", "step_seconds", "processor", "versions", "finished"}
