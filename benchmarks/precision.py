@@ -68,7 +68,7 @@ def main() -> None:
         keys, best = states(engine, pairs)
         if precision == "float32":
             exact_keys, exact_best = keys, best
-            exact = nearest(key_blocks(searcher.entries, 1 << 15), keys.numpy(), K)
+            exact = nearest(key_blocks(searcher.entries, 1 << 15), keys.numpy(), K).ids
         features = collect_features(engine, searcher, pairs, combiner.needs)
         rows.append(
             {

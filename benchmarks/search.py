@@ -32,8 +32,8 @@ from knnmt.progress import show_progress
 from knnmt.search import Searcher
 from knnmt.search.exact import closest
 from knnmt.search.flat import Flat
-from knnmt.search.ivf import cluster
 from knnmt.search.keys import float32, key_blocks, one_thread, prefer_blas
+from knnmt.search.lists import cluster
 from knnmt.search.parameters import (
     BLOCK_NUMBERS,
     CHOSEN_DEPTH,
@@ -163,7 +163,7 @@ def exact(entries: Entries) -> Contender:
     started = time.process_time()
     index = Flat(entries)
     point = OperatingPoint(0, 2, dict.fromkeys(map(str, RECALL_DEPTHS), 1.0))
-    return Contender("Flat", lambda queries: index.candidates(queries, K), point, 0, time.process_time() - started)
+    return Contender("Flat", lambda queries: index.candidates(queries, K).ids, point, 0, time.process_time() - started)
 
 
 def measure(

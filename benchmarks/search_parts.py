@@ -45,7 +45,7 @@ def parts(searcher: Searcher, layout: str, queries: Any) -> dict[str, Any]:
     for batch in queries:
         timed("lists", partial(index.faiss_index.quantizer.search, batch, index.probes))
         found = timed("lists and codes", partial(index.candidates, batch, K))
-        timed("exact distances", partial(closest, searcher.entries, batch, found, K))
+        timed("exact distances", partial(closest, searcher.entries, batch, found.ids, K))
     medians = {part: statistics.median(measured[1:]) for part, measured in times.items()}
     both = medians.pop("lists and codes")
     return {"index": layout, "rows": queries.shape[1], **medians, "codes": both - medians["lists"]}

@@ -38,7 +38,7 @@ def test_lines_tell_how_the_work_stands(capsys: pytest.CaptureFixture[str], monk
         assert capsys.readouterr().err == "Training robust: 30 of 50, 1 updates/s, 20 s left (loss 28)\n"
         clock[0] += 30
         meter.advance(1, units=1)
-    assert capsys.readouterr().err == "Training robust: 41 of 50, 1 updates/s, 15 s left (loss 34)\n"
+    assert capsys.readouterr().err == "Training robust: 41 of 50, 0.6 updates/s, 15 s left (loss 34)\n"
 
 
 def test_a_bar_shows_it_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

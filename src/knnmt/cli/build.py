@@ -22,7 +22,7 @@ def build(
     origin: Annotated[
         str | None, typer.Option(help="The origin of the pairs, instead of the file's name.", show_default=False)
     ] = None,
-    index: Annotated[str, typer.Option(help="auto, flat (exact search) or ivf.")] = "auto",
+    index: Annotated[str, typer.Option(help="auto, flat (exact search), ivf, or ivfpq (as in the paper).")] = "auto",
     limit: options.Limit = None,
     keep_duplicates: Annotated[
         bool, typer.Option("--keep-duplicates", help="Add sentence pairs again that are in the store already.")
