@@ -13,7 +13,7 @@ from knnmt.study import Benchmark, Run
 from knnmt.study.lab import BaseModel
 from knnmt.study.presets import PRESETS
 from knnmt.study.setup import Preset, Setup
-from knnmt.study.step import Result, Step
+from knnmt.study.step import MissingResult, Result, Step
 from knnmt.study.steps import Build, Collect, Compare, Finetune, Fit, Judge, View
 
 HALVED, PLAIN, GZIPPED = "it", "koran", "law"
@@ -121,7 +121,8 @@ class MadeUp:
 
     def __call__(self, step: Step) -> Result:
         self.read.append(step)
-        return {"step": step.title, "step_seconds": 60.0, "processor": "a pencil", **self._result(step)}
+        about = {"step": step.title, "step_seconds": 60.0, "processor": "a pencil", "versions": {"knnmt": "0"}}
+        return about | self._result(step)
 
     def _result(self, step: Step) -> Result:
         if isinstance(step, Compare):
@@ -134,7 +135,7 @@ class MadeUp:
             }
         if isinstance(step, Judge):
             figures = {"nll": 2.0, "accuracy": 0.5, "mean_lambda": 0.4, "gold_in_k": 0.6, "curve": curve()}
-            return figures | self.judged(step)
+            return figures | {"signature": f"method:{step.fit.method}", "seed": step.fit.seed} | self.judged(step)
         if isinstance(step, Collect):
             return {"base_nll": 3.0, "base_accuracy": 0.4}
         if isinstance(step, Build | View):
@@ -147,7 +148,7 @@ class MadeUp:
             return {"cpu_seconds": 120.0, "bytes": 5_000_000}
         if isinstance(step, Fit):
             return {"nll": 2.0}
-        raise AssertionError(f"no study should read {step.title}")
+        raise MissingResult(step)
 
     def _score(self, system: str, step: Compare) -> Result:
         bleu = self.bleu(system, step.split.name)
@@ -160,6 +161,8 @@ class MadeUp:
             "bleu_p": None if system == step.baseline else self.p,
             "chrf_p": None if system == step.baseline else self.p,
             "signature": f"method:{system}",
+            "seed": 1,
+            "versions": {"knnmt": "0"},
             "processors": ["a pencil"],
         }
 

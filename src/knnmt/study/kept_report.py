@@ -167,7 +167,9 @@ class KeptReport:
     def _read(self, name: str) -> dict[str, Any] | None:
         path = self.path / name
         try:
-            kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(kept, dict):
+                raise ValueError("no JSON object")
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
