@@ -200,7 +200,7 @@ def _claims(domain: Domain, bleu: dict[What, Result], sentences: int) -> list[Cl
             )
         claims.append(
             Claim(
-                f"{domain.name}, {trained}: robust gains more over adaptive if the highest confidence is removed first.",
+                f"{domain.name}, {trained}: robust gains most if the highest confidence is removed first.",
                 verdict(means["confidence"] - means["random"], deviation),
                 f"BLEU robust − adaptive on average: {means['confidence']:+.2f} highest confidence first, "
                 f"{means['random']:+.2f} at random.",
