@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from knnmt.evaluation.comet import COMMAND
-from knnmt.report import Cell, Claim, Row, Section, Table, bold_best, count, number, percent, row
+from knnmt.report import Cell, Claim, Row, Section, Table, bold_best, count, number, percent, row, text
 from knnmt.study import paper
 from knnmt.study.benchmark import Domain
 from knnmt.study.setup import METHODS, Setup
@@ -61,6 +61,7 @@ class Main(Study):
         scores = {each.name: results(self._compare(setup, each)) for each in setup.domains}
         tables = [
             self._bleu(setup, scores),
+            self._intervals(scores),
             self._chrf(setup, scores),
             *self._comet_tables(setup, results),
             self._nll(setup, results),
@@ -97,6 +98,19 @@ class Main(Study):
                 mean = number(fmean(paper.MAIN[system][name] for name in known))
                 rows.append(row(f"{system}, paper", *published, mean, quiet=True, rule=system == "base"))
         return Table("main-bleu", "BLEU", ["", *names, "average"], rows, self._notes(setup, scores))
+
+    def _intervals(self, scores: dict[str, Result]) -> Table:
+        rows = []
+        for system in SYSTEMS:
+            cells = []
+            for each in scores.values():
+                score = each["systems"][system]
+                low, high = score["bleu_ci"]
+                p = "" if score["bleu_p"] is None else f", p {score['bleu_p']:.3f}"
+                cells.append(text(f"{low:.1f}–{high:.1f}{p}"))
+            rows.append(row(system, *cells))
+        note = "p: of a difference from adaptive at least this large by chance; the smallest that is possible is 0.001."
+        return Table("main-intervals", "BLEU: 95% intervals, and p against adaptive", ["", *scores], rows, [note])
 
     def _chrf(self, setup: Setup, scores: dict[str, Result]) -> Table:
         rows = []
