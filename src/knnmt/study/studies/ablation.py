@@ -10,7 +10,7 @@ from knnmt.study.benchmark import Domain
 from knnmt.study.setup import Setup
 from knnmt.study.step import Result, Step
 from knnmt.study.steps import Compare, Fit, System
-from knnmt.study.studies.figures import processors_note, sentences_note
+from knnmt.study.studies.figures import all_held, processors_note, sentences_note
 from knnmt.study.studies.study import DomainStudy, Results
 
 ROWS = {
@@ -115,7 +115,7 @@ def _claims(domain: Domain, nll: dict[str, list[float]], bleu: dict[str, list[Re
     return [
         Claim(
             f"{domain.name}: every part that is left out costs something.",
-            False if False in every else None if None in every else True,
+            all_held(every),
             f"{shown(*_PARTS)}; twice the standard error of a mean is {2 * noise:.4f} nats.",
         ),
         Claim(

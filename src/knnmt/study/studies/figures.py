@@ -26,6 +26,12 @@ def verdict(difference: float, deviation: float) -> bool | None:
     return None if abs(difference) < 2 * deviation else difference > 0
 
 
+def all_held(verdicts: Iterable[bool | None]) -> bool | None:
+    """Of a claim with several parts: it fails if one of them does, and is undecided if one of the others is."""
+    found = list(verdicts)
+    return False if False in found else None if None in found else True
+
+
 def mark(score: dict[str, Any], baseline: dict[str, Any]) -> str:
     """† or ‡ where a system is significantly better than the baseline."""
     p = score["bleu_p"]

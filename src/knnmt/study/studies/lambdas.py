@@ -123,7 +123,7 @@ def _claims(domain: Domain, judged: dict[str, Result]) -> list[Claim]:
         Claim(
             f"{domain.name}: when the token is missed, λ of adaptive hardly depends on the model's confidence (here: "
             "at most half as much as λ of robust).",
-            _clear(falls["robust"] / 2 - abs(falls["adaptive"])),
+            _clear(abs(falls["robust"]) / 2 - abs(falls["adaptive"])),
             shown,
         ),
         Claim(
