@@ -9,7 +9,7 @@ from sentences import SENTENCES
 
 from knnmt.datastore.cuts import ConfidenceCut
 from knnmt.decoding import Settings
-from knnmt.study import Benchmark, Run
+from knnmt.study import Benchmark, Run, Study
 from knnmt.study.lab import BaseModel
 from knnmt.study.presets import PRESETS
 from knnmt.study.setup import Preset, Setup
@@ -186,3 +186,11 @@ def curve(
 def is_cut(step: Step, start: float, stop: float) -> bool:
     """Whether the step is a view without the entries between two shares of the ranking by confidence."""
     return isinstance(step, View) and step.cut == ConfidenceCut(start, stop)
+
+
+def held(study: Study, setup: Setup, results: MadeUp, *about: str) -> bool | None:
+    """Whether the one claim that says all this holds."""
+    claims = study.section(setup, results).claims
+    found = [claim for claim in claims if all(each in claim.text for each in about)]
+    assert len(found) == 1, [claim.text for claim in claims]
+    return found[0].held
