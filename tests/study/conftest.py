@@ -65,7 +65,7 @@ def be_quick(patch: pytest.MonkeyPatch) -> None:
     """Short trainings, and few resamples for intervals and significance."""
     patch.setitem(PRESETS, QUICK.name, QUICK)
     patch.setattr("knnmt.study.steps.translate.score_systems", partial(score_systems, resamples=RESAMPLES))
-    short = partial(FinetuneRecipe, validate_every=2, patience=1, max_updates=4)
+    short = partial(FinetuneRecipe, learning_rate=1e-4, warmup=0, validate_every=2, patience=1, max_updates=4)
     patch.setattr("knnmt.study.steps.finetune.FinetuneRecipe", short)
 
 
