@@ -60,7 +60,7 @@ class Setup:
 
     def view(self, domain: Domain, cut: Cut) -> View:
         """A domain's store without some entries."""
-        return View(self.store(domain), cut)
+        return View(self.store(domain), cut, self.preset.index)
 
     def fit(
         self,
