@@ -16,7 +16,7 @@ from worlds import load, make_store
 from knnmt.combiner import Combiner
 from knnmt.datastore import Store, StoreWriter
 from knnmt.errors import MethodError
-from knnmt.methods import BASE, Adaptive, Robust, Vanilla, default_of, load_combiner, methods
+from knnmt.methods import BASE, Adaptive, Robust, Vanilla, default_of, load_combiner, methods, read_combiner
 
 
 def keep(store: Store, name: str, combiner: Combiner) -> Store:
@@ -267,3 +267,57 @@ def test_who_changes_a_loaded_combiner_does_not_change_the_store(store: Store) -
     again = load_combiner(store, "mine")
     assert again is not None
     assert again.record["nll"] == 3.5
+
+
+@pytest.mark.parametrize(
+    "combiner", [Vanilla(4, 0.25, 7.0), *(combiner for _, combiner in trained())], ids=lambda combiner: combiner.method
+)
+def test_a_combiner_outside_of_a_store(tmp_path: Path, combiner: Combiner) -> None:
+    combiner.record = {"nll": 1.25, "model": "any"}
+    combiner.save(tmp_path)
+    loaded = read_combiner(tmp_path)
+    assert type(loaded) is type(combiner)
+    assert (loaded.options(), loaded.record) == (combiner.options(), combiner.record)
+    if isinstance(loaded, Adaptive | Robust):
+        assert isinstance(combiner, Adaptive | Robust)
+        for one, other in zip(loaded.network.parameters(), combiner.network.parameters(), strict=True):
+            assert torch.equal(one, other)
+
+
+NO_METHOD = pytest.mark.xfail(strict=True, reason="read_combiner does not check that the method is a name")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '"robust"',
+        '{"method": "robust"}',
+        '{"method": "robust", "options": {"k": "4", "scale": 1}, "record": {}}',
+        pytest.param("{}", marks=NO_METHOD),
+        pytest.param('{"method": []}', marks=NO_METHOD),
+    ],
+)
+def test_a_damaged_combiner_outside_of_a_store(tmp_path: Path, text: str) -> None:
+    Robust(4, 2.0).save(tmp_path)
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(MethodError, match="fit it again"):
+        read_combiner(tmp_path)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_weights_outside_of_a_store(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    Robust(4, 2.0).save(tmp_path)
+    damage(tmp_path / "model.safetensors")
+    with pytest.raises(MethodError, match="fit it again"):
+        read_combiner(tmp_path)
+
+
+def test_nothing_outside_of_a_store(tmp_path: Path) -> None:
+    with pytest.raises(MethodError, match="fit it again"):
+        read_combiner(tmp_path / "gone")
+    Vanilla(4, 0.1, 1.0).save(tmp_path)
+    (tmp_path / "config.json").write_text('{"method": "clairvoyant", "options": {}, "record": {}}')
+    with pytest.raises(MethodError, match="method clairvoyant, unknown here; upgrade"):
+        read_combiner(tmp_path)
