@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from tolerances import SINGLE
 from torch import Tensor
 from worlds import load
 
@@ -56,19 +57,25 @@ def test_loss_falls(tune: Tune, family: str, method: str) -> None:
     assert report.tokens == report.history[-1].tokens > 0
 
 
-def test_learning_rate(tune: Tune, scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It rises, and halves after each validation that is not the best so far."""
-    rates = []
+def test_learning_rate(
+    tune: Tune, scripted: Scripted, monkeypatch: pytest.MonkeyPatch, family_directory: Callable[[str], Path]
+) -> None:
+    """It rises, and halves after each validation that is not the best so far. Gradients are clipped."""
+    family_directory("marian")  # its making uses Adam as well
+    rates, norms = [], []
     step = torch.optim.Adam.step
 
     def watched(self: torch.optim.Adam, *rest: Any) -> Any:
-        rates.append(self.param_groups[0]["lr"])
+        (group,) = self.param_groups
+        rates.append(group["lr"])
+        norms.append(torch.stack([each.grad.norm() for each in group["params"]]).norm().item())
         return step(self, *rest)
 
     monkeypatch.setattr(torch.optim.Adam, "step", watched)
     scripted.losses = iter([3.0, 2.0, 2.5, 1.9, 1.9])
-    tune(learning_rate=0.008, warmup=3, validate_every=2)
+    tune(learning_rate=0.008, warmup=3, validate_every=2, clip=0.01)
     assert rates == [0.002, 0.004, 0.006, 0.008, 0.004, 0.004, 0.004, 0.004, 0.002, 0.002]
+    assert norms == pytest.approx([0.01] * 10, rel=SINGLE)
 
 
 def test_dropout_only_in_updates(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,10 +83,11 @@ def test_dropout_only_in_updates(tune: Tune, monkeypatch: pytest.MonkeyPatch) ->
 
     def watched(model: Any, hidden: Tensor, *rest: Any) -> Tensor:
         seen.append((model.hf.training, hidden.requires_grad))
+        assert [each.layerdrop for each in model.hf.modules() if hasattr(each, "layerdrop")] == [0.0, 0.0]
         return smoothed_loss(model, hidden, *rest)
 
     monkeypatch.setattr(trainer, "smoothed_loss", watched)
-    tune(max_updates=2, validate_every=2)
+    tune("m2m100", max_updates=2, validate_every=2)  # which drops whole layers by default
     assert seen == [(False, False), (True, True), (True, True), (False, False)]
 
 
@@ -122,7 +130,9 @@ def test_more_budget_after_a_kill(tune: Tune, scripted: Scripted, kill_at: KillA
     assert tune(budget_seconds=100.0).updates == 10
 
 
-def test_budget_that_is_too_small(tune: Tune, scripted: Scripted, out: Path, family_directory: Any) -> None:
+def test_budget_that_is_too_small(
+    tune: Tune, scripted: Scripted, out: Path, family_directory: Callable[[str], Path]
+) -> None:
     report = tune(budget_seconds=0.1)
     assert (report.stopped, report.updates, report.epochs) == ("budget", 0, 0)
     assert load("marian", out).fingerprint == load("marian", family_directory("marian")).fingerprint
