@@ -114,6 +114,13 @@ def test_sizes(studied: Any) -> None:
         assert shown[name, "index"]["text"] == "Flat"
 
 
+def test_intervals_and_p(setup: Setup) -> None:
+    """Adaptive is compared with, and has no p."""
+    [table] = [each for each in MAIN.section(setup, MadeUp(p=0.0321)).tables if each.name == "main-intervals"]
+    shown = {row.cells[0].text: {cell.text for cell in row.cells[1:]} for row in table.rows}
+    assert shown == {name: {"29.0–31.0" if name == "adaptive" else "29.0–31.0, p 0.032"} for name in SYSTEMS}
+
+
 def test_what_is_best(setup: Setup) -> None:
     """Bold, and never the paper's figures, which are shown where the languages are the paper's."""
     scores = {"base": 10.0, "vanilla": 30.0, "adaptive": 20.0, "robust": 25.0}
@@ -208,7 +215,9 @@ def test_comet_where_its_command_is_installed(studied: Any, tmp_path: Path, monk
 
 def test_tables_have_names_and_notes(setup: Setup) -> None:
     tables: list[Table] = list(MAIN.section(setup, MadeUp()).tables)
-    assert [each.name for each in tables] == ["main-bleu", "main-chrf", "main-nll", "main-sizes"]
+    assert [each.name for each in tables] == [
+        *("main-bleu", "main-intervals", "main-chrf", "main-nll", "main-sizes"),
+    ]
     notes = " ".join(tables[0].notes)
     assert "† p < 0.05, ‡ p < 0.01" in notes
     assert all(f"{name}:" in notes or f"{name} has no test set" in notes for name in DOMAINS)

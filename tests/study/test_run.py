@@ -12,6 +12,7 @@ import pytest
 from sentences import SENTENCES
 from tiny_study import DOMAINS, GZIPPED, HALVED, PLAIN, TEST, open_run, write_benchmark, write_pairs
 
+from knnmt.errors import StudyError
 from knnmt.study import STUDIES, Run
 from knnmt.study.lab import Lab
 from knnmt.study.step import Result, Step
@@ -109,6 +110,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_benchmark(tmp_path_factory.mktemp("small"), [PLAIN])
 
 
+@pytest.mark.to_the_bit
 def test_an_interrupted_run_goes_on(
     studied: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executed: list[Step]
 ) -> None:
@@ -230,3 +232,50 @@ def test_inputs_are_run_first(studied: Any) -> None:
     position = {step.key: number for number, step in enumerate(studied.executed)}
     for step in studied.executed:
         assert all(position[needed.key] < position[step.key] for needed in step.inputs())
+
+
+def test_a_page_has_what_another_run_has_added_meanwhile(studied: Any, tmp_path: Path) -> None:
+    """Also of domains that this run does not know, and of the same study."""
+    one = studied.open(tmp_path / "report", only=["lambda"], domains=[PLAIN])
+    two = studied.open(tmp_path / "report", only=["main", "lambda"], domains=[HALVED])
+    two.finish()
+    one.finish()
+    shown = set(files(tmp_path / "report"))
+    assert {"tables/main-bleu.csv", f"tables/lambda-{PLAIN}.csv", f"tables/lambda-{HALVED}.csv"} <= shown
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert all(STUDIES[name].title in page for name in ("main", "lambda"))
+    assert not studied.open(tmp_path / "report", only=["main", "lambda"], domains=[HALVED]).plan.steps
+
+
+def test_studies_that_need_other_domains(
+    studied: Any, small: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Left out if all studies are asked for, refused if they are asked for, and run with the report's domains."""
+    out = tmp_path / "report"
+    run = open_run(small, studied.model, out)
+    names = [study.name for study in run.studies]
+    assert names == [name for name in STUDIES if name != "offdomain"]
+    with pytest.raises(
+        StudyError, match=r"^The study offdomain cannot be run on koran alone; choose more --domains\.$"
+    ):
+        open_run(small, studied.model, out, only=["lambda", "offdomain"])
+    studied.open(out, only=["lambda"], domains=[PLAIN]).finish()
+    assert not caplog.records
+    studied.open(out, only=["offdomain"]).finish()
+    again = studied.open(out, only=["offdomain"], domains=[PLAIN])
+    assert list(again.setups["offdomain"].benchmark.domains) == list(DOMAINS)
+    assert not again.plan.steps
+
+
+def test_several_scopes_in_one_report(studied: Any, tmp_path: Path) -> None:
+    """A domain keeps its number of test sentences and seeds while others are added with other ones."""
+    out = tmp_path / "report"
+    studied.open(out, only=["lambda"], domains=[PLAIN]).finish()
+    run = studied.open(out, only=["lambda"], domains=[GZIPPED], test_limit=2)
+    limits = {name: domain.test_limit for name, domain in run.setups["lambda"].benchmark.domains.items()}
+    assert limits == {PLAIN: None, GZIPPED: 2}
+    run = studied.open(out, only=["lambda"], domains=[PLAIN], test_limit=2)
+    assert {name: domain.test_limit for name, domain in run.setups["lambda"].benchmark.domains.items()} == {PLAIN: 2}
+    ablation = studied.open(out, only=["ablation"], domains=[PLAIN], seeds=5)
+    assert ablation.setups["ablation"].seeds == {PLAIN: 5}
+    assert ablation.setups["lambda"].seeds == {PLAIN: 2}
