@@ -21,8 +21,9 @@ class FinetuneRecipe(Options):
     - The learning rate rises for ten updates. Then it stays, and halves after each validation without a better dev
       loss. So the length of a run need not be known beforehand, and a run with a budget is the beginning of a run
       without one.
-    - The rates are the highest that are safe rather than the 2e-5 to 5e-5 (LoRA: 2e-4 to 5e-4) of long runs on GPUs:
-      in four CPU-minutes those have not got far. The halving gives the low rates later.
+    - The rates are higher than the usual 2e-5 to 5e-5 (LoRA: 2e-4 to 5e-4), with which little happens in minutes. After
+      25,000 target tokens of the French Koran, some four CPU-minutes, the dev loss of opus-mt-fr-en was 2.17 → 1.88 at
+      3e-5, 1.85 at 5e-5 and 1.83 at 1e-4; with LoRA 1.92 at 5e-4 and 1.90 at 2e-3. The halving gives lower rates later.
     - Dropout is the model's own. Label smoothing is that with which Marian, FSMT, M2M100 and NLLB were trained.
     - A validation takes about 5 % of the time of the updates before it, however large the dev set is.
 
@@ -64,7 +65,7 @@ class FinetuneRecipe(Options):
 
     def rate_at(self, update: int, failures: int = 0) -> float:
         """The learning rate of an update, the first being number 0, after validations without a better dev loss."""
-        return self.rate * min(1.0, (update + 1) / (self.warmup + 1)) / 2**failures
+        return self.rate * min(1.0, (update + 1) / (self.warmup + 1)) * 0.5**failures
 
     def to_json(self) -> dict[str, Any]:
         """All fields, with the learning rate that is used."""
