@@ -24,7 +24,7 @@ BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHON
 
 
 def test_every_command_of_the_design_is_there() -> None:
-    assert COMMANDS == ["demo", "build", "fit", "translate", "evaluate", "info", "use", "forget", "verify"]
+    assert COMMANDS == ["demo", "build", "fit", "translate", "evaluate", "info", "use", "forget", "verify", "study"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -33,7 +33,7 @@ def test_help_has_an_example(run: Run, monkeypatch: pytest.MonkeyPatch, command:
     result = run(command, "--help")
     assert result.code == 0
     assert re.search(rf"Examples?:\s+knnmt {command}\b", result.out)
-    assert ("STORE" in result.out) == (command != "demo")
+    assert ("STORE" in result.out) == (command not in ("demo", "study"))
 
 
 def test_version(run: Run) -> None:

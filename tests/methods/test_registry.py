@@ -284,9 +284,6 @@ def test_a_combiner_outside_of_a_store(tmp_path: Path, combiner: Combiner) -> No
             assert torch.equal(one, other)
 
 
-NO_METHOD = pytest.mark.xfail(strict=True, reason="read_combiner does not check that the method is a name")
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -295,8 +292,8 @@ NO_METHOD = pytest.mark.xfail(strict=True, reason="read_combiner does not check 
         '"robust"',
         '{"method": "robust"}',
         '{"method": "robust", "options": {"k": "4", "scale": 1}, "record": {}}',
-        pytest.param("{}", marks=NO_METHOD),
-        pytest.param('{"method": []}', marks=NO_METHOD),
+        "{}",
+        '{"method": []}',
     ],
 )
 def test_a_damaged_combiner_outside_of_a_store(tmp_path: Path, text: str) -> None:

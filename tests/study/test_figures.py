@@ -155,7 +155,7 @@ def test_notes(benchmark: Path) -> None:
     assert sentences_note(domains[GZIPPED].limited(2)) == "law: the first 2 of 3 sentences of the test set."
     halved = "it has no test set: the first half of dev (3) fits, "
     assert sentences_note(domains[HALVED]) == f"{halved}the second half (3 sentences) scores."
-    limited = f"{halved}the first 2 of 3 sentences of the second half scores."
+    limited = f"{halved}the first 2 of 3 sentences of the second half score."
     assert sentences_note(domains[HALVED].limited(2)) == limited
 
 

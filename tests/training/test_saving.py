@@ -141,7 +141,6 @@ def test_a_mix_depends_on_the_seed_alone(features: Features) -> None:
     assert all(torch.equal(part.observation.ids, marked(features, n).observation.ids) for n, part in enumerate(parts))
 
 
-@pytest.mark.xfail(strict=True, reason="mix_features does not compare its parts")
 def test_parts_that_do_not_belong_together(features: Features) -> None:
     """Other pairs, or fewer neighbours: the rows of one would stand beside tokens of another."""
     fewer = replace(features, observation=features.observation.take(slice(None), Needs(2, top=2)))

@@ -91,7 +91,10 @@ def run() -> None:
         sys.exit(2)
     except SystemExit as ending:
         if ending.code == _INTERRUPTED:
-            note("knnmt: Interrupted; the store is as it was. Run again, a build goes on from its last finished block.")
+            note(
+                "knnmt: Interrupted; what was finished is kept. Run it again: a build goes on from its last finished "
+                "block, a study from its last finished step."
+            )
         raise
 
 

@@ -114,14 +114,16 @@ def read_combiner(directory: Path) -> Combiner:
 
 
 def _load(directory: Path, name: str, config: dict[str, Any]) -> Combiner:
-    known = methods()
-    if config.get("method") not in known:
+    known, method = methods(), config.get("method")
+    if not isinstance(method, str):
+        raise damaged(directory)
+    if method not in known:
         raise MethodError(
-            f"The combiner {name} is of the method {config.get('method')}, unknown here; upgrade knnmt, or install "
+            f"The combiner {name} is of the method {method}, unknown here; upgrade knnmt, or install "
             "the package that has the method."
         )
     try:
-        combiner = known[config["method"]].combiner.load(directory, config)
+        combiner = known[method].combiner.load(directory, config)
         combiner.record.get("model")
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory, error) from error

@@ -96,6 +96,8 @@ class Features:
 
 def mix_features(parts: Sequence[Features], seed: int) -> Features:
     """Features of the same pairs in several memories: all positions of a sentence from one part, drawn at random."""
+    if any(each.k != parts[0].k or not torch.equal(each.tokens, parts[0].tokens) for each in parts):
+        raise ValueError("features can be mixed if they are of the same pairs and number of neighbours")
     chosen = np.random.default_rng(seed).integers(len(parts), size=len(parts[0].lengths))  # [sentences]
     part = torch.from_numpy(np.repeat(chosen, parts[0].lengths))  # [positions]
     columns = [each.observation.columns() for each in parts]

@@ -59,11 +59,11 @@ def sentences_note(domain: Domain) -> str:
     """What was translated."""
     count = len(domain.test)
     part = "second half" if domain.halved else "test set"
-    scored = f"the {part} ({count:,} sentences)"
+    scored, verb = f"the {part} ({count:,} sentences)", "scores"
     if count < domain.test_lines:
-        scored = f"the first {count:,} of {domain.test_lines:,} sentences of the {part}"
+        scored, verb = f"the first {count:,} of {domain.test_lines:,} sentences of the {part}", "score"
     if domain.halved:
-        return f"{domain.name} has no test set: the first half of dev ({len(domain.dev):,}) fits, {scored} scores."
+        return f"{domain.name} has no test set: the first half of dev ({len(domain.dev):,}) fits, {scored} {verb}."
     return f"{domain.name}: {scored}."
 
 
