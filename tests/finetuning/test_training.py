@@ -21,6 +21,13 @@ Tune = Callable[..., FinetuneReport]
 KillAt = Callable[[int], None]
 
 
+@pytest.mark.parametrize("family", ["marian", "fsmt"])
+def test_sinusoidal_positions_are_not_trained(family: str, family_directory: Callable[[str], Path]) -> None:
+    model = load(family, family_directory(family)).hf
+    names = {name for name, _ in model.named_parameters()}
+    assert {name for name in names if "position" in name} == names - set(trainer.trainable(model)) != set()
+
+
 class Scripted:
     """Dev losses as they are told, and a clock that only updates and validations move."""
 
@@ -95,6 +102,7 @@ def weights(directory: Path) -> dict[str, Tensor]:
     return load_file(directory / "model.safetensors")
 
 
+@pytest.mark.to_the_bit
 def test_patience(tune: Tune, scripted: Scripted, out: Path) -> None:
     """The weights with the best dev loss are those that are saved, not the last."""
     scripted.losses = iter([3.0, 2.0, 2.5, 2.0, 1.9])

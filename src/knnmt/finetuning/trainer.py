@@ -23,7 +23,8 @@ from knnmt.progress import Meter
 def trainable(model: Any) -> dict[str, nn.Parameter]:
     """The parameters that training changes, by name; tied ones once.
 
-    Sinusoidal positions are parameters of FSMT, but they are not learnt and it does not save them.
+    Sinusoidal positions are parameters of Marian and FSMT, but not learnt: Marian does not save them, and FSMT computes
+    them again for longer sentences.
     """
     for module in model.modules():
         if "Sinusoidal" in type(module).__name__:
