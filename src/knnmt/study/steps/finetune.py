@@ -37,9 +37,12 @@ class Finetune(Step):
         return f"Fine-tune ({self.method}) on {self.train.name} {until}"
 
     def estimate(self) -> Estimate:
-        passes = 1 if self.as_long_as else 4
         size = 4 * self.model.parameters
-        return Estimate(passes * self.train.tokens * self.model.scale, disk=4 * size, memory=1e9 + 6 * size)
+        units = 4 * self.train.tokens * self.model.scale  # four passes over the text
+        if self.as_long_as:
+            units = sum(step.estimate().units * step.seconds_per_unit for step in self.as_long_as)
+            units /= self.seconds_per_unit
+        return Estimate(units, disk=4 * size, memory=1e9 + 6 * size)
 
     @property
     def base(self) -> BaseModel:
