@@ -76,9 +76,7 @@ class KeptReport:
         """Raise `StudyError` if the directory has a report of another model or benchmark, or something else."""
         about, kept = _about(setup), self._about
         if kept is None:
-            if self.path.exists() and not (
-                self.path.is_dir() and {each.name for each in self.path.iterdir()} <= _BEGUN
-            ):
+            if _holds_something_else(self.path):
                 raise StudyError(f"{self.path} is there already and is no report of a study; give another --out.")
             return
         if kept["model"] != about["model"]:
