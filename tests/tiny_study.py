@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sentences import SENTENCES
 
 from knnmt.datastore.cuts import ConfidenceCut
@@ -131,6 +132,9 @@ class MadeUp:
                 "sentences": self.sentences,
                 "baseline": step.baseline,
                 "systems": systems,
+                "names": list(systems),
+                # of independent systems, two of which differ by so much with a deviation of 0.37 at 500 sentences
+                "bleu_covariance": (np.eye(len(systems)) * 0.37**2 * 500 / self.sentences / 2).tolist(),
                 "signatures": {"bleu": "BLEU|tok:13a"},
             }
         if isinstance(step, Judge):
@@ -145,7 +149,7 @@ class MadeUp:
             sizes = {"keys": 64_000_000, "index": 8_000_000}
             return {"entries": round(1000 * share), "search": search, "bytes": sizes, "cpu_seconds": 30.0}
         if isinstance(step, Finetune):
-            return {"cpu_seconds": 120.0, "bytes": 5_000_000}
+            return {"cpu_seconds": 120.0, "bytes": 5_000_000, "updates": 700, "epochs": 2, "best": {"nll": 1.8}}
         if isinstance(step, Fit):
             return {"nll": 2.0}
         raise MissingResult(step)

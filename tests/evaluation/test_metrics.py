@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from knnmt.errors import EvaluationError
-from knnmt.evaluation import PValues, corpus_bleu, metrics, score_systems
+from knnmt.evaluation import PValues, bleu_covariance, corpus_bleu, metrics, score_systems
 from knnmt.evaluation.metrics import bleu_tokenizer
 
 WORDS = ["the", "a", "cat", "dog", "house", "tree", "sits", "runs", "near", "under", "big", "small", "red", "old"]
@@ -216,3 +216,36 @@ def test_a_nearly_perfect_chinese_translation() -> None:
     scores = score_systems({"mine": hypotheses}, references, "mine", resamples=10, target_lang="zho_Hans")
     assert scores.systems["mine"].bleu == pytest.approx(corpus_bleu(hypotheses, references, "zh"))
     assert "tok:zh" in scores.signatures["bleu"]
+
+
+def test_covariance_of_resampled_scores(hypotheses: dict[str, list[str]], references: list[str]) -> None:
+    """BLEU of each resampled test set, written out."""
+    found = bleu_covariance(hypotheses, references, resamples=60)
+    counts = np.random.default_rng(12345).multinomial(40, [1 / 40] * 40, size=60)
+    lists = [np.repeat(np.arange(40), line) for line in counts]
+    scores = [
+        [corpus_bleu([lines[i] for i in drawn], [references[i] for i in drawn]) for drawn in lists]
+        for lines in hypotheses.values()
+    ]
+    means = [sum(line) / 60 for line in scores]
+    naive = [
+        [
+            sum((x - mx) * (y - my) for x, y in zip(xs, ys, strict=True)) / 59
+            for ys, my in zip(scores, means, strict=True)
+        ]
+        for xs, mx in zip(scores, means, strict=True)
+    ]
+    assert found == pytest.approx(np.array(naive))
+
+
+def test_covariance_agrees_with_the_intervals(hypotheses: dict[str, list[str]], references: list[str]) -> None:
+    """Half of a 95% interval is about two deviations."""
+    variances = np.diag(bleu_covariance(hypotheses, references))
+    scores = score_systems(hypotheses, references, "base")
+    for variance, score in zip(variances, scores.systems.values(), strict=True):
+        low, high = score.bleu_ci
+        assert np.sqrt(variance) == pytest.approx((high - low) / 2 / 1.96, rel=0.15)
+
+
+def test_covariance_of_one_system(hypotheses: dict[str, list[str]], references: list[str]) -> None:
+    assert bleu_covariance({"base": hypotheses["base"]}, references, resamples=5).shape == (1, 1)

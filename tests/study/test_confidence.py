@@ -107,5 +107,8 @@ def test_claims(setup: Setup, claim: str, part: str) -> None:
         assert held(CONFIDENCE, setup, results(loss), *about) is expected
     assert held(CONFIDENCE, setup, results(2.0, f"adaptive {AGAIN}"), *about) is None, "not for all methods"
     evidence = [each.evidence for each in CONFIDENCE.section(setup, results(2.0)).claims if claim in each.text]
-    losses = "vanilla (as trained) +2.00, adaptive (as trained) +2.00, adaptive (trained again) +2.00"
-    assert evidence == [f"BLEU random − {part}: {losses}."]
+    losses = [
+        f"{system} +2.00 ± 0.18"
+        for system in ("vanilla (as trained)", "adaptive (as trained)", "adaptive (trained again)")
+    ]
+    assert evidence == [f"BLEU random − {part}: {', '.join(losses)}."]

@@ -17,29 +17,61 @@ from knnmt.study import Benchmark
 from knnmt.study.steps import Compare, System, Translate
 from knnmt.study.steps import translate as steps
 from knnmt.study.studies.figures import (
+    Difference,
     all_held,
     bleu_cell,
-    bleu_deviation,
     figure_cell,
+    gain,
     mark,
     processors_note,
     sentences_note,
-    verdict,
 )
 
+SCORES = {
+    "systems": {"a": {"bleu": 31.0}, "b": {"bleu": 30.0}, "c": {"bleu": 20.0}},
+    "names": ["c", "a", "b"],
+    "bleu_covariance": [[4.0, 1.0, 0.5], [1.0, 2.0, 1.5], [0.5, 1.5, 3.0]],
+}
 
-def test_the_deviation_of_a_difference() -> None:
-    """The measured ones: .37 at 500 sentences, .18 at 2,000."""
-    assert bleu_deviation(500) == pytest.approx(0.37)
-    assert bleu_deviation(2000) == pytest.approx(0.185)
-    assert bleu_deviation(0) == bleu_deviation(1)
+
+def test_differences_of_systems() -> None:
+    """The variance of a − b is that of a, plus that of b, minus twice their covariance."""
+    assert gain(SCORES, "a", "b").value == 1.0
+    assert gain(SCORES, "a", "b").deviation == pytest.approx((2 + 3 - 2 * 1.5) ** 0.5)
+    weighted = Difference.of(SCORES, {"a": 1.0, "b": -0.5, "c": -0.5})
+    assert weighted.value == 6.0
+    assert weighted.deviation == pytest.approx((2 + 0.25 * 3 + 0.25 * 4 - 1.5 - 1.0 + 0.5 * 0.5) ** 0.5)
+    assert gain(SCORES, "a", "a") == Difference(0.0, 0.0)
+    assert str(gain(SCORES, "b", "a")) == "-1.00 ± 1.41"
+
+
+def test_differences_on_several_test_sets() -> None:
+    parts = [Difference(1.0, 0.3), Difference(2.0, 0.4)]
+    average, distance = Difference.average(parts), parts[1] - parts[0]
+    assert (average.value, average.deviation) == pytest.approx((1.5, 0.25))
+    assert (distance.value, distance.deviation) == pytest.approx((1.0, 0.5))
 
 
 @pytest.mark.parametrize(
-    ("difference", "held"), [(0.41, True), (-0.41, False), (0.39, None), (-0.39, None), (0.0, None), (9.0, True)]
+    ("difference", "positive", "no_loss"),
+    [
+        (0.41, True, True),
+        (0.39, None, True),
+        (0.0, None, True),
+        (-0.19, None, True),
+        (-0.21, None, None),
+        (-0.39, None, None),
+        (-0.41, False, False),
+    ],
 )
-def test_verdicts(difference: float, held: bool | None) -> None:
-    assert verdict(difference, 0.2) is held
+def test_verdicts(difference: float, positive: bool | None, no_loss: bool | None) -> None:
+    found = Difference(difference, 0.2)
+    assert (found.is_positive, found.is_no_loss) == (positive, no_loss)
+
+
+def test_equal_translations_are_undecided() -> None:
+    assert Difference(0.0, 0.0).is_positive is None
+    assert Difference(0.0, 0.0).is_no_loss is True
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,9 @@ def test_the_table(studied: Any) -> None:
         assert koran[way.label]["MB"]["value"] == pytest.approx(report["bytes"] / 1e6)
         assert koran[way.label]["CPU-minutes"]["value"] == pytest.approx(report["cpu_seconds"] / 60)
         assert f"|model:{model.fingerprint[:8]}" in koran[way.label][f"BLEU {PLAIN}"]["signature"]
+        assert koran[way.label]["updates"]["value"] == report["updates"]
+        assert koran[way.label]["epochs"]["value"] == report["epochs"]
+        assert koran[way.label]["dev NLL"]["value"] == min(each["nll"] for each in report["history"])
         learnt[way.label] = report["best"]["update"] > 0
         assert (model.fingerprint != studied.model.fingerprint) == learnt[way.label]
     assert learnt[ENDS[0]]

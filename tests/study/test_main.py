@@ -163,7 +163,7 @@ def test_a_claim_is_on_the_average_of_domains(setup: Setup) -> None:
     results = MadeUp(bleu=lambda system, split: 30 + (system == "robust") * gains[split.split()[0]])
     assert held(MAIN, setup, results, "robust is better than adaptive") is True
     [claim] = [each for each in MAIN.section(setup, results).claims if "robust is better" in each.text]
-    assert "it +3.00, koran -0.50, law -0.50; average +0.67" in claim.evidence.replace("−", "-")
+    assert "it +3.00 ± 0.18, koran -0.50 ± 0.18, law -0.50 ± 0.18; average +0.67 ± 0.11" in claim.evidence
 
 
 @pytest.mark.parametrize(("koran", "others", "expected"), [(0.1, 1.0, True), (1.0, 0.1, False), (0.8, 1.0, None)])

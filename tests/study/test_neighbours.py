@@ -63,6 +63,14 @@ def test_robust_is_better_at_every_k(setup: Setup) -> None:
         assert held(NEIGHBOURS, setup, scored(**{f"robust_{k}": 29.0}), about) is False, "one K is enough"
 
 
+def test_most_of_all_at_a_large_k(setup: Setup) -> None:
+    """The deviation of a difference of two gains is 0.26."""
+    about = "robust gains more over adaptive at K = 32 than at K = 4"
+    for small, large, expected in ((0.0, 0.6, True), (0.5, 0.9, None), (1.0, 0.4, False)):
+        scores = {"robust_4": 30 + small, "adaptive_32": 29.0, "robust_32": 29 + large}
+        assert held(NEIGHBOURS, setup, scored(**scores), about) is expected
+
+
 def test_the_best_of_each_column(setup: Setup) -> None:
     """The highest BLEU and the lowest NLL."""
     results = MadeUp(

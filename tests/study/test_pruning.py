@@ -93,21 +93,22 @@ def gaining(random: float, confidence: float, where: str = "", share: float | No
 @pytest.mark.parametrize("trained", [FULL, AGAIN])
 @pytest.mark.parametrize("way", WAYS)
 def test_robust_is_better_on_pruned_stores(setup: Setup, way: str, trained: str) -> None:
+    """Two deviations of a difference are 0.37 BLEU, of the mean of four 0.185."""
     about = (f"{PLAIN}, {WAYS[way]}, {trained}: robust is better than adaptive on pruned stores",)
-    for gain, expected in ((0.4, True), (-0.4, False), (0.3, None)):
+    for gain, expected in ((0.2, True), (-0.2, False), (0.17, None)):
         gains = (gain, 0.0) if way == "random" else (0.0, gain)
         assert held(PRUNING, setup, gaining(*gains), *about) is expected
         other = FULL if trained == AGAIN else AGAIN
         assert held(PRUNING, setup, gaining(*gains, where=other), *about) is None, "that is the other claim"
     once = gaining(4.0, 4.0, share=SHARES[-1])
     assert held(PRUNING, setup, once, *about) is True, "on average over the shares"
-    assert held(PRUNING, setup, gaining(1.0, 1.0, share=SHARES[0]), *about) is None
+    assert held(PRUNING, setup, gaining(0.7, 0.7, share=SHARES[0]), *about) is None
 
 
 @pytest.mark.parametrize("trained", [FULL, AGAIN])
 def test_most_of_all_confidence_first(setup: Setup, trained: str) -> None:
     about = (f"{PLAIN}, {trained}: robust gains most if the highest confidence is removed first",)
-    for random, confidence, expected in ((1.0, 1.5, True), (1.5, 1.0, False), (1.0, 1.3, None), (-1.0, -0.5, True)):
+    for random, confidence, expected in ((1.0, 1.3, True), (1.3, 1.0, False), (1.0, 1.2, None), (-1.0, -0.7, True)):
         assert held(PRUNING, setup, gaining(random, confidence), *about) is expected
 
 

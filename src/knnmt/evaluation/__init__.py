@@ -3,6 +3,7 @@
 from knnmt.evaluation.comet import comet_scores, find_comet
 from knnmt.evaluation.curves import LambdaPoint, lambda_curve
 from knnmt.evaluation.metrics import PValues, Scores, SystemScore, corpus_bleu, score_systems, sentence_chrf
+from knnmt.evaluation.resampling import bleu_covariance
 from knnmt.evaluation.token_accuracy import accuracy
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Scores",
     "SystemScore",
     "accuracy",
+    "bleu_covariance",
     "comet_scores",
     "corpus_bleu",
     "find_comet",

@@ -21,6 +21,11 @@ _ABOUT = "study.json"
 _RESULTS = "results"
 _BEGUN = {"work", "lock", _RESULTS, f"{_ABOUT}.new"}
 
+_UNDECIDED = (
+    "± is the standard deviation of a difference in BLEU over 1,000 bootstrap resamples of the test set; a claim that "
+    "is within two of them is undecided"
+)
+
 _log = logging.getLogger(__name__)
 
 
@@ -143,6 +148,7 @@ class KeptReport:
                 ("model", about["name"]),
                 ("domains", ", ".join(about["domains"])),
                 ("settings", f"{about['decoding']}, preset {about['preset']}, {_in_a_line(about['model'])}"),
+                ("claims", _UNDECIDED),
                 ("versions", ", ".join(f"{name} {number}" for name, number in about["versions"].items())),
             ]
             return write_report(self.path, f"kNN-MT with {about['name']}", facts, sections)

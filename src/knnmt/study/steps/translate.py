@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from knnmt.decoding import Translator
-from knnmt.evaluation import comet_scores, score_systems
+from knnmt.evaluation import bleu_covariance, comet_scores, score_systems
 from knnmt.memory import Memory as Mixer
 from knnmt.study.benchmark import Split
 from knnmt.study.lab import BaseModel, Lab
@@ -94,11 +94,11 @@ class System:
 
 @dataclass(frozen=True)
 class Compare(Step):
-    """BLEU and chrF of systems that translate the same split, with intervals, and p against a baseline."""
+    """BLEU and chrF of systems that translate the same split, with intervals, p against a baseline, and covariance."""
 
     kind: ClassVar[str] = "scores"
-    version: ClassVar[int] = 2
-    seconds_per_unit: ClassVar[float] = 1 / 150
+    version: ClassVar[int] = 3
+    seconds_per_unit: ClassVar[float] = 1 / 130
 
     systems: tuple[System, ...]
     split: Split
@@ -120,6 +120,7 @@ class Compare(Step):
         references = [pair.target for pair in self.split.pairs]
         target_lang = self.split.languages[1] if self.split.languages else None
         scores = score_systems(hypotheses, references, self.baseline, target_lang=target_lang)
+        covariance = bleu_covariance(hypotheses, references, target_lang=target_lang)
         fits = {system.name: system.blocks[0].fit for system in self.systems}
         results = {system.name: [lab.result(block) for block in system.blocks] for system in self.systems}
         return {
@@ -142,6 +143,8 @@ class Compare(Step):
                 }
                 for name, score in scores.systems.items()
             },
+            "names": list(hypotheses),  # of the rows and columns of the next
+            "bleu_covariance": [[float(f"{value:.4g}") for value in line] for line in covariance],
             "signatures": scores.signatures,
         }
 

@@ -9,7 +9,7 @@ from knnmt.study.benchmark import Domain
 from knnmt.study.setup import METHODS, Setup
 from knnmt.study.step import Result, Step
 from knnmt.study.steps import Compare, Fit, System
-from knnmt.study.studies.figures import PAPER_NOTE, bleu_cell, bleu_deviation, processors_note, sentences_note, verdict
+from knnmt.study.studies.figures import PAPER_NOTE, bleu_cell, gain, processors_note, sentences_note
 from knnmt.study.studies.study import DomainStudy, Results
 
 FULL, AGAIN = "as trained", "trained again"
@@ -60,7 +60,7 @@ class Confidence(DomainStudy):
         scores = results(self._compare(setup, domain))
         bleu = {what: scores["systems"][system.name] for what, system in self._systems(setup, domain).items()}
         table = self._table(setup, domain, bleu, scores, results)
-        return Section(self.name, self.title, self.about, [table], claims=_claims(domain, bleu, scores["sentences"]))
+        return Section(self.name, self.title, self.about, [table], claims=self._claims(setup, domain, scores))
 
     def _table(
         self,
@@ -90,24 +90,26 @@ class Confidence(DomainStudy):
             notes.append(PAPER_NOTE)
         return Table(f"confidence-{domain.name}", f"BLEU on {domain.name} without some entries", columns, rows, notes)
 
-
-def _claims(domain: Domain, bleu: dict[tuple[str, str, str], Result], sentences: int) -> list[Claim]:
-    claims = []
-    for text, part in (
-        ("Removing the 20% most confident entries hurts more than removing 20% at random", "[0%, 20%)"),
-        ("Removing the 20% least confident entries hurts more than removing 20% at random", "[80%, 100%]"),
-    ):
-        worse = {
-            f"{method} ({trained})": bleu["random", method, trained]["bleu"] - bleu[part, method, trained]["bleu"]
-            for method, trained in (("vanilla", FULL), ("adaptive", FULL), ("adaptive", AGAIN))
-        }
-        shown = ", ".join(f"{name} {value:+.2f}" for name, value in worse.items())
-        held = {verdict(value, bleu_deviation(sentences)) for value in worse.values()}
-        claims.append(
-            Claim(
-                f"{text} ({domain.name}).",
-                held.pop() if len(held) == 1 else None,
-                f"BLEU random − {part}: {shown}.",
+    def _claims(self, setup: Setup, domain: Domain, scores: Result) -> list[Claim]:
+        systems = self._systems(setup, domain)
+        claims = []
+        for text, part in (
+            ("Removing the 20% most confident entries hurts more than removing 20% at random", "[0%, 20%)"),
+            ("Removing the 20% least confident entries hurts more than removing 20% at random", "[80%, 100%]"),
+        ):
+            worse = {
+                f"{method} ({trained})": gain(
+                    scores, systems["random", method, trained].name, systems[part, method, trained].name
+                )
+                for method, trained in (("vanilla", FULL), ("adaptive", FULL), ("adaptive", AGAIN))
+            }
+            shown = ", ".join(f"{name} {value}" for name, value in worse.items())
+            held = {value.is_positive for value in worse.values()}
+            claims.append(
+                Claim(
+                    f"{text} ({domain.name}).",
+                    held.pop() if len(held) == 1 else None,
+                    f"BLEU random − {part}: {shown}.",
+                )
             )
-        )
-    return claims
+        return claims

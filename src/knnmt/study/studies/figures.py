@@ -1,14 +1,18 @@
 """Cells, notes and verdicts that several studies show in the same way."""
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from knnmt.report import Cell, number
 from knnmt.study.benchmark import Domain
 from knnmt.study.step import Result
 
-_DEVIATION = 0.37 * math.sqrt(500)  # of a BLEU difference of two such systems, times √sentences
 STRONG, WEAK = 0.01, 0.05
 MARKS_NOTE = (
     "† p < 0.05, ‡ p < 0.01: significantly better than adaptive (two-sided, by 1,000 paired bootstrap resamples)."
@@ -16,14 +20,48 @@ MARKS_NOTE = (
 PAPER_NOTE = "The paper's figures are of the WMT19 model and German IT."
 
 
-def bleu_deviation(sentences: int) -> float:
-    """The standard deviation of a difference in BLEU between two kNN-MT systems on that many sentences."""
-    return _DEVIATION / math.sqrt(max(sentences, 1))
+@dataclass(frozen=True)
+class Difference:
+    """How much better something is, in BLEU, and the standard deviation of that by the bootstrap of its test set."""
+
+    value: float
+    deviation: float
+
+    @classmethod
+    def of(cls, scores: Result, weights: Mapping[str, float]) -> "Difference":
+        """The sum of the scores of systems on one test set, with weights."""
+        w = np.array([weights.get(name, 0.0) for name in scores["names"]])
+        value = sum(weight * scores["systems"][name]["bleu"] for name, weight in weights.items())
+        return cls(value, math.sqrt(max(w @ np.array(scores["bleu_covariance"]) @ w, 0.0)))
+
+    @classmethod
+    def average(cls, parts: Sequence["Difference"]) -> "Difference":
+        """The mean of differences on different test sets."""
+        return cls(fmean(each.value for each in parts), math.hypot(*(each.deviation for each in parts)) / len(parts))
+
+    def __sub__(self, other: "Difference") -> "Difference":
+        """Its distance from a difference on another test set."""
+        return Difference(self.value - other.value, math.hypot(self.deviation, other.deviation))
+
+    @property
+    def is_positive(self) -> bool | None:
+        """None if it is within two deviations of 0, so that nobody can tell."""
+        return None if abs(self.value) <= 2 * self.deviation else self.value > 0
+
+    @property
+    def is_no_loss(self) -> bool | None:
+        """None if one to two deviations are lost."""
+        return None if -2 * self.deviation <= self.value < -self.deviation else self.value >= -self.deviation
+
+    def __str__(self) -> str:
+        return f"{self.value:+.2f} ± {self.deviation:.2f}"
 
 
-def verdict(difference: float, deviation: float) -> bool | None:
-    """Whether a difference that a claim expects above 0 is there: None if it is within two deviations."""
-    return None if abs(difference) < 2 * deviation else difference > 0
+def gain(scores: Result, better: str, worse: str) -> Difference:
+    """How much better one system is than another on the same test set."""
+    weights = Counter({better: 1})
+    weights[worse] -= 1
+    return Difference.of(scores, weights)
 
 
 def all_held(verdicts: Iterable[bool | None]) -> bool | None:

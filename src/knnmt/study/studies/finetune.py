@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from knnmt.report import Cell, Section, Table, number, row
+from knnmt.report import Cell, Section, Table, count, number, row
 from knnmt.study.benchmark import Domain
 from knnmt.study.setup import Setup
 from knnmt.study.step import Result, Step
@@ -85,15 +85,23 @@ class FineTune(DomainStudy):
         for way in self._ways(setup, domain):
             cells: list[Cell | str] = [way.label]
             cells += [bleu_cell(each["systems"][way.label]) for each in scores.values()]
-            cells += self._cost(setup, domain, way, results)
+            cells += self._training(way, results) + self._cost(setup, domain, way, results)
             rows.append(row(*cells))
-        columns = ["", *(f"BLEU {name}" for name in scores), "CPU-minutes", "MB"]
+        columns = ["", *(f"BLEU {name}" for name in scores), "updates", "epochs", "dev NLL", "CPU-minutes", "MB"]
         notes = [
+            "Epochs: begun. Dev NLL: of the fine-tuned model. MB: on disk, beside the base model.",
             *(sentences_note(test) for test in self._others(setup, domain)),
             processors_note(scores.values()),
         ]
         table = Table(f"finetune-{domain.name}", f"Fine-tuning on {domain.name}", columns, rows, notes)
         return Section(self.name, self.title, self.about, [table])
+
+    def _training(self, way: _Way, results: Results) -> list[Cell]:
+        """How long it was fine-tuned, and what came of it."""
+        if way.tuned is None:
+            return [number(None)] * 3
+        report: Result = results(way.tuned)
+        return [count(report["updates"]), count(report["epochs"]), number(report["best"]["nll"], ".3f")]
 
     def _cost(self, setup: Setup, domain: Domain, way: _Way, results: Results) -> list[Cell]:
         """CPU-minutes to make it, and megabytes on disk beside the base model."""

@@ -13,13 +13,13 @@ from knnmt.study.step import MissingResult, Result, Step
 from knnmt.study.steps import Collect, Comet, Compare, System
 from knnmt.study.studies.figures import (
     MARKS_NOTE,
+    Difference,
     bleu_cell,
-    bleu_deviation,
     figure_cell,
+    gain,
     mark,
     processors_note,
     sentences_note,
-    verdict,
 )
 from knnmt.study.studies.study import Results, Study
 
@@ -183,29 +183,24 @@ class Main(Study):
     def _claims(self, scores: dict[str, Result]) -> list[Claim]:
         claims = []
         for better, worse in (("vanilla", "base"), ("adaptive", "vanilla"), ("robust", "adaptive")):
-            gains = {
-                name: each["systems"][better]["bleu"] - each["systems"][worse]["bleu"] for name, each in scores.items()
-            }
-            shown = ", ".join(f"{name} {gain:+.2f}" for name, gain in gains.items())
-            total = sum(each["sentences"] for each in scores.values())
+            gains = {name: gain(each, better, worse) for name, each in scores.items()}
+            average = Difference.average(list(gains.values()))
+            shown = ", ".join(f"{name} {found}" for name, found in gains.items())
             claims.append(
                 Claim(
                     f"{better} is better than {worse} (the paper: {paper.gain(better, worse):+.2f} BLEU on average).",
-                    verdict(fmean(gains.values()), bleu_deviation(total)),
-                    f"BLEU {better} − {worse}: {shown}; average {fmean(gains.values()):+.2f}.",
+                    average.is_positive,
+                    f"BLEU {better} − {worse}: {shown}; average {average}.",
                 )
             )
-        if "koran" in scores and len(scores) > 1:
-            gains = {
-                name: each["systems"]["robust"]["bleu"] - each["systems"]["adaptive"]["bleu"]
-                for name, each in scores.items()
-            }
+        if "koran" in gains and len(gains) > 1:  # those of robust over adaptive
             koran = gains.pop("koran")
+            others = Difference.average(list(gains.values()))
             claims.append(
                 Claim(
                     "The gain of robust over adaptive is small on Koran, which has the smallest memory.",
-                    verdict(fmean(gains.values()) - koran, bleu_deviation(scores["koran"]["sentences"])),
-                    f"Koran {koran:+.2f} BLEU, the other domains {fmean(gains.values()):+.2f} on average.",
+                    (others - koran).is_positive,
+                    f"Koran {koran} BLEU, the other domains {others} on average.",
                 )
             )
         return claims

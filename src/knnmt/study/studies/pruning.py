@@ -28,12 +28,12 @@ from knnmt.study.steps import Compare, Fit, Judge, Memory, System
 from knnmt.study.studies.confidence import AGAIN, FULL
 from knnmt.study.studies.figures import (
     PAPER_NOTE,
+    Difference,
     bleu_cell,
-    bleu_deviation,
     figure_cell,
+    gain,
     processors_note,
     sentences_note,
-    verdict,
 )
 from knnmt.study.studies.study import DomainStudy, Results
 
@@ -117,7 +117,8 @@ class Pruning(DomainStudy):
             for table in (_bleu_table(way, domain, bleu, sizes, notes), _forced_table(way, domain, judged, notes))
         ]
         figures = [_figure(way, domain, bleu) for way in WAYS]
-        claims = _claims(domain, bleu, scores["sentences"])
+        names = {what: system.name for what, system in self._systems(setup, domain).items()}
+        claims = _claims(domain, names, scores)
         return Section(self.name, self.title, self.about, tables, figures, claims)
 
 
@@ -176,34 +177,37 @@ def _figure(way: str, domain: Domain, bleu: dict[What, Result]) -> Figure:
     return Figure(f"pruning-{way}-{domain.name}", title, svg)
 
 
-def _claims(domain: Domain, bleu: dict[What, Result], sentences: int) -> list[Claim]:
-    deviation = bleu_deviation(sentences)
+def _claims(domain: Domain, names: dict[What, str], scores: Result) -> list[Claim]:
     claims = []
     for trained in (FULL, AGAIN):
-        means = {}
+        weights: dict[str, dict[str, float]] = {}  # of scores, in the mean over the pruned stores
         for way, words in WAYS.items():
-            gains = {
-                share: bleu[way, share, "robust", trained]["bleu"] - bleu[way, share, "adaptive", trained]["bleu"]
-                for share in (0.0, *SHARES)
-            }
-            shown = ", ".join(f"{share:.0%} {gain:+.2f}" for share, gain in gains.items())
-            means[way] = fmean(gains[share] for share in SHARES)
+            robust, adaptive = (
+                {share: names[way, share, method, trained] for share in (0.0, *SHARES)}
+                for method in ("robust", "adaptive")
+            )
+            gains = ", ".join(f"{share:.0%} {gain(scores, robust[share], adaptive[share])}" for share in robust)
+            weights[way] = {robust[share]: 1 / len(SHARES) for share in SHARES}
+            weights[way] |= {adaptive[share]: -1 / len(SHARES) for share in SHARES}
+            average = Difference.of(scores, weights[way])
             published = paper.PRUNING[way]
             expected = fmean(published["robust"][share] - published["adaptive"][share] for share in SHARES)
             claims.append(
                 Claim(
                     f"{domain.name}, {words}, {trained}: robust is better than adaptive on pruned stores "
                     f"(the paper: {expected:+.2f} BLEU on average).",
-                    verdict(means[way], deviation),
-                    f"BLEU robust − adaptive by the share removed: {shown}.",
+                    average.is_positive,
+                    f"BLEU robust − adaptive by the share removed: {gains}; average of 20–80% {average}.",
                 )
             )
+        first, random = (Difference.of(scores, weights[way]) for way in ("confidence", "random"))
+        more = Difference.of(scores, weights["confidence"] | {name: -w for name, w in weights["random"].items()})
         claims.append(
             Claim(
                 f"{domain.name}, {trained}: robust gains most if the highest confidence is removed first.",
-                verdict(means["confidence"] - means["random"], deviation),
-                f"BLEU robust − adaptive on average: {means['confidence']:+.2f} highest confidence first, "
-                f"{means['random']:+.2f} at random.",
+                more.is_positive,
+                f"BLEU robust − adaptive on average: {first} highest confidence first, {random} at random; "
+                f"difference {more}.",
             )
         )
     return claims
