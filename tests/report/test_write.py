@@ -9,7 +9,19 @@ from lxml import html
 from markupsafe import Markup
 
 from knnmt.errors import StoreError
-from knnmt.report import Claim, Figure, Section, Table, number, row, to_csv, to_json, to_latex, write_report
+from knnmt.report import (
+    Claim,
+    Figure,
+    Section,
+    Table,
+    number,
+    row,
+    to_csv,
+    to_json,
+    to_latex,
+    to_markdown,
+    write_report,
+)
 
 EVIL = "<script>&'\""
 CHART = Markup('<svg xmlns="http://www.w3.org/2000/svg"><title>chart</title></svg>')
@@ -47,11 +59,12 @@ def test_the_files_of_a_report(tmp_path: Path) -> None:
     directory = path.parent
     assert names(directory) == [
         "claims.json",
+        "claims.md",
         "figures/by-k.svg",
         "index.html",
-        *(f"tables/{name}.{kind}" for name in ("main-bleu", "more-bleu") for kind in ("csv", "json", "tex")),
+        *(f"tables/{name}.{kind}" for name in ("main-bleu", "more-bleu") for kind in ("csv", "json", "md", "tex")),
     ]
-    for kind, write in (("csv", to_csv), ("json", to_json), ("tex", to_latex)):
+    for kind, write in (("csv", to_csv), ("json", to_json), ("tex", to_latex), ("md", to_markdown)):
         assert (directory / "tables" / f"main-bleu.{kind}").read_text(encoding="utf-8") == write(table())
     assert (directory / "figures" / "by-k.svg").read_text(encoding="utf-8") == CHART
     claims = json.loads((directory / "claims.json").read_text(encoding="utf-8"))["claims"]
@@ -129,7 +142,12 @@ def test_only_files_of_an_earlier_report_are_removed(tmp_path: Path) -> None:
         (tmp_path / name).write_text("mine")
     write_report(tmp_path, "Title", [], sections())
     write_report(tmp_path, "Title", [], sections()[:1])
-    kept = ["claims.json", "index.html", *(f"tables/main-bleu.{kind}" for kind in ("csv", "json", "tex"))]
+    kept = [
+        "claims.json",
+        "claims.md",
+        "index.html",
+        *(f"tables/main-bleu.{kind}" for kind in ("csv", "json", "tex", "md")),
+    ]
     assert names(tmp_path) == sorted(others + kept)
 
 
@@ -141,7 +159,8 @@ def test_a_list_of_files_that_is_not_ours_removes_nothing(tmp_path: Path, conten
         path.write_text("mine")
     (directory / "claims.json").write_text(content)
     write_report(directory, "Title", [], [])
-    assert names(tmp_path) == ["notes.txt", "report/claims.json", "report/index.html", "report/notes.txt"]
+    ours = [f"report/{name}" for name in ("claims.json", "claims.md", "index.html")]
+    assert names(tmp_path) == ["notes.txt", *ours, "report/notes.txt"]
 
 
 def test_an_interruption_leaves_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

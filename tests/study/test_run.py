@@ -40,7 +40,7 @@ def test_all(studied: Any) -> None:
 
 def test_the_files_of_a_report(studied: Any) -> None:
     names = {name for name in files(studied.out) if not name.startswith(("tables/", "figures/"))}
-    assert names == {"index.html", "claims.json", "study.json"}
+    assert names == {"index.html", "claims.json", "claims.md", "study.json"}
     kept = json.loads((studied.out / "study.json").read_text())
     assert set(kept["studies"]) == {path.stem for path in (studied.out / "results").iterdir()} == studied.studies
     assert {name: list(domains) for name, domains in kept["studies"].items() if name in ("main", "k", "finetune")} == {

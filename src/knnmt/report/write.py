@@ -10,20 +10,21 @@ from typing import Any
 from knnmt.datastore import storage_errors
 from knnmt.datastore.files import write_json, write_text
 from knnmt.report.latex import to_latex
+from knnmt.report.markdown import claims_to_markdown, to_markdown
 from knnmt.report.page import render_page
 from knnmt.report.sections import Claim, Section
 from knnmt.report.tables import to_csv, to_json
 
 _CLAIMS = "claims.json"
-_OURS = re.compile(r"tables/[a-z0-9-]+\.(csv|json|tex)|figures/[a-z0-9-]+\.svg")
+_OURS = re.compile(r"tables/[a-z0-9-]+\.(csv|json|tex|md)|figures/[a-z0-9-]+\.svg")
 
 
 def write_report(directory: Path, title: str, facts: Sequence[tuple[str, str]], sections: Sequence[Section]) -> Path:
     """Write the report and return the path of its page.
 
-    The directory then has index.html, which needs no other file, claims.json, tables/NAME.csv, .json and .tex, and
-    figures/NAME.svg. Each file is replaced as a whole. What an earlier report wrote for tables and figures that are no
-    longer there is removed, and nothing else.
+    The directory then has index.html, which needs no other file, claims.json and .md, tables/NAME.csv, .json, .tex and
+    .md, and figures/NAME.svg. Each file is replaced as a whole. What an earlier report wrote for tables and figures
+    that are no longer there is removed, and nothing else.
 
     Args:
         directory: created if it does not exist
@@ -48,6 +49,7 @@ def write_report(directory: Path, title: str, facts: Sequence[tuple[str, str]], 
         for name, content in files.items():
             write_text(directory / name, content)
         write_text(directory / "index.html", page)
+        write_text(directory / "claims.md", claims_to_markdown(claims))
         for name in _written_before(directory) - files.keys():
             (directory / name).unlink(missing_ok=True)
         write_json(directory / _CLAIMS, {"title": title, "claims": _claims(sections), "files": sorted(files)})
@@ -59,7 +61,7 @@ def _files(sections: Sequence[Section]) -> dict[str, str]:
     files: dict[str, str] = {}
     for section in sections:
         for table in section.tables:
-            for kind, write in (("csv", to_csv), ("json", to_json), ("tex", to_latex)):
+            for kind, write in (("csv", to_csv), ("json", to_json), ("tex", to_latex), ("md", to_markdown)):
                 files[f"tables/{table.name}.{kind}"] = write(table)
         for figure in section.figures:
             files[f"figures/{figure.name}.svg"] = str(figure.svg)
