@@ -7,7 +7,7 @@ import pytest
 from memory_store import MemorySegment, MemoryStore, assert_found, clustered, naive, toy_model
 
 from knnmt.corpus import Pair
-from knnmt.datastore import Entries, StoreWriter, verify_files
+from knnmt.datastore import Entries, Store, StoreWriter, verify_files
 from knnmt.errors import StoreError
 from knnmt.search import Searcher, build_index
 from knnmt.search.ivf import IVF
@@ -77,3 +77,8 @@ def test_a_view_on_disk(tmp_path: Path, kind: str | None) -> None:
     everything = Searcher(store).search(keys[:8].astype(np.float32), 400)
     assert not everything.distances[:, 0].any(), "the store itself is as it was"
     assert verify_files(store.path) == []
+    if kind == "ivf":
+        for file in view.index_directory.glob("*.faiss"):  # type: ignore[union-attr]
+            file.unlink()
+        with pytest.raises(StoreError, match="is missing; make the view again"):
+            Searcher(Store.open(tmp_path / "store").view("without-starts"), in_memory=False)

@@ -123,6 +123,7 @@ def test_all_domains_and_studies(benchmark: Path) -> None:
                     tuned = study.name == "k"
                     assert (fixed["lambda"], fixed["temperature"]) == (lam, temperature)
                     assert tuned or fixed["k"] == k
+                    assert step.features.k == fixed["k"], "no more neighbours are collected than it takes"
                 if step.method == "adaptive":
                     assert options["temperature"] == of_adaptive
                     assert step.vanilla is None

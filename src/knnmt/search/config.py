@@ -1,6 +1,6 @@
 """config.json of an index: its kind, the segments it covers, and its recall."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +26,7 @@ class IndexConfig(IndexRecord):
         recall: recall@8, @16 and @32 against exact search.
         parameters: search parameters of the engine for this recall, and seeds.
         files: size in bytes of each index file.
+        fix: what to do if a file is lost; not in config.json.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class IndexConfig(IndexRecord):
     recall: dict[str, float]
     parameters: dict[str, int] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)
+    fix: str = FIX
 
     @property
     def probes(self) -> int | None:
@@ -47,13 +49,14 @@ class IndexConfig(IndexRecord):
     def to_json(self) -> dict[str, Any]:
         value = asdict(self)
         parameters = value.pop("parameters")
+        value.pop("fix")
         return {**value, **parameters}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         if "entries" not in value:
             value = {"entries": value["pairs"], **{name: each for name, each in value.items() if name != "pairs"}}
-        known = {name: value[name] for name in cls.__dataclass_fields__ if name != "parameters"}
+        known = {name: value[name] for name in cls.__dataclass_fields__ if name not in ("parameters", "fix")}
         known["segments"] = covered_segments(known["segments"])
         rest = {name: int(number) for name, number in value.items() if name not in known and isinstance(number, int)}
         return cls(**known, parameters=rest)
@@ -64,7 +67,7 @@ class IndexConfig(IndexRecord):
         if config.problem is not None:
             raise StoreError(config.problem)
         try:
-            return cls.from_json(config.fields)
+            return replace(cls.from_json(config.fields), fix=config.fix)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(config.damaged()) from error
 
@@ -72,9 +75,9 @@ class IndexConfig(IndexRecord):
         """A sentence if a file is missing or truncated: reading a mapped, truncated file would kill the process."""
         path, size = directory / name, self.files[name]
         if not path.is_file():
-            return f"{path} is missing; {FIX}"
+            return f"{path} is missing; {self.fix}"
         if path.stat().st_size != size:
-            return f"{path} has {path.stat().st_size:,} bytes where it should have {size:,}; {FIX}"
+            return f"{path} has {path.stat().st_size:,} bytes where it should have {size:,}; {self.fix}"
         return None
 
     def problems(self, directory: Path) -> list[str]:

@@ -7,7 +7,6 @@ import faiss
 import numpy as np
 
 from knnmt.datastore import Entries
-from knnmt.datastore.index_record import FIX
 from knnmt.errors import StoreError
 from knnmt.progress import progress
 from knnmt.search.candidates import Candidates
@@ -65,9 +64,9 @@ def read(path: Path, config: IndexConfig, flags: int) -> Any:
     try:
         index = faiss.read_index(str(path), flags)
     except RuntimeError as error:
-        raise StoreError(f"{path} is damaged; {FIX}") from error
+        raise StoreError(f"{path} is damaged; {config.fix}") from error
     if index.d != config.dim or index.ntotal != config.entries or config.probes is None:
-        raise StoreError(f"{path} is not what the config beside it says; {FIX}")
+        raise StoreError(f"{path} is not what the config beside it says; {config.fix}")
     return index
 
 

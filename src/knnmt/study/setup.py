@@ -82,8 +82,8 @@ class Setup:
         memory = memory or self.store(domain)
         options = dict(self.preset.options.get(method, {})) | options
         if method == "vanilla":
-            features = Collect(memory, domain.dev, k or VANILLA_K, distances)
             given = self.preset.vanilla.get(domain.name, {})
+            features = Collect(memory, domain.dev, k or given.get("k", VANILLA_K), distances)
             fixed = {**given, "k": k or given["k"]} if given else {}
             return Fit(features, method, _items(options | ({"k": k} if k else {})), fixed=_items(fixed))
         k = k or self.k

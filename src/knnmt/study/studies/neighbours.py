@@ -25,7 +25,8 @@ class Neighbours(DomainStudy):
     name = "k"
     title = "How many neighbours?"
     about = (
-        "Figure 5 of the paper: K = 4, 8, 16 and 32. Vanilla's λ and T are tuned for each K; the others are trained."
+        "Figure 5 of the paper: K = 4, 8, 16 and 32. Vanilla's λ and T are tuned for each K unless the preset gives "
+        "them; the others are trained."
     )
 
     def domain_steps(self, setup: Setup, domain: Domain) -> Iterator[Step]:
