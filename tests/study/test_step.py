@@ -13,7 +13,7 @@ from knnmt.decoding import Settings
 from knnmt.study import STUDIES
 from knnmt.study.benchmark import Split
 from knnmt.study.lab import BaseModel
-from knnmt.study.setup import Setup
+from knnmt.study.setup import VANILLA_K, Setup
 from knnmt.study.step import Estimate, Step
 from knnmt.study.steps import Build, Collect, Comet, Compare, Finetune, Fit, Judge, Mix, System, Translate, View
 from knnmt.study.studies import main
@@ -139,7 +139,7 @@ def test_temperature_of_a_domain(setup: Setup) -> None:
 
 
 def test_given_values_of_vanilla(setup: Setup) -> None:
-    given = {PLAIN: {"k": 4, "lambda": 0.5, "temperature": 10.0}}
+    given = {PLAIN: {"k": VANILLA_K, "lambda": 0.5, "temperature": 10.0}}
     other = replace(setup, preset=replace(QUICK, vanilla=given))
     check(setup, other, lambda step: isinstance(step, Fit) and step.method == "vanilla" and on(step, PLAIN))
 

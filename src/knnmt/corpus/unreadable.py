@@ -42,8 +42,6 @@ def refuse_extension(path: PurePath) -> None:
 
 def refuse_binary(start: bytes, path: Traversable) -> None:
     """Refuse a file whose first line is not UTF-8 text but a known binary format or UTF-16."""
-    if _is_utf16(start):
-        raise CorpusError(f"{path} looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`.")
     if start.startswith(_GZIP):
         packed = path.name.lower().endswith(".gz")
         advice = "unpack it once" if packed else f"name it {path.name}.gz"
@@ -51,6 +49,8 @@ def refuse_binary(start: bytes, path: Traversable) -> None:
     for magic, (kind, advice) in _BY_FIRST_BYTES.items():
         if start.startswith(magic):
             raise CorpusError(f"{path} is {kind}, not text: {advice}.")
+    if _is_utf16(start):
+        raise CorpusError(f"{path} looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`.")
 
 
 def _is_utf16(start: bytes) -> bool:
