@@ -31,7 +31,7 @@ class Phrases(Combiner):
     method = "phrases"
 
     def __init__(self, k: int, lam: float, temperature: float, bonus: float) -> None:
-        super().__init__(Needs(k, context=True))
+        super().__init__(Needs(k, context=frozenset({"prefix"})))
         self.lam, self.temperature, self.bonus = lam, temperature, bonus
 
     def combine(self, seen: Observation) -> Combination:
@@ -65,7 +65,7 @@ class PhrasesMethod(Method):
     bonus: float = option(1.0, "What each matching word before a neighbour adds to its score.", minimum=0)
 
     def needs(self, entries: int) -> Needs:
-        return Needs(min(self.k, entries), context=True)
+        return Needs(min(self.k, entries), context=frozenset({"prefix"}))
 
     def fit(self, fitting: Fitting) -> Fitted:
         features = fitting.features

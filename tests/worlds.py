@@ -17,7 +17,7 @@ from torch import Tensor
 from knnmt.binding import record_of
 from knnmt.combiner import Observation
 from knnmt.corpus import Pair
-from knnmt.datastore import Store, StoreWriter
+from knnmt.datastore import SourceVectors, Store, StoreWriter
 from knnmt.model import TorchEngine, TranslationModel
 from knnmt.training import trainer
 from knnmt.workflow import FitReport, fit
@@ -51,7 +51,10 @@ def make_store(
             pairs,
             {},
         )
-        return writer.commit(writer.plan(staged))
+        plan = writer.plan(staged)
+        vectors = writer.new_directory("sources", "000001")
+        SourceVectors.of(sources).write(vectors)
+        return writer.commit(plan, sources={"000001": vectors})
 
 
 def observed(
@@ -60,11 +63,11 @@ def observed(
     log_confidence: Tensor,
     log_p_values: Tensor,
     log_p_top: Tensor,
-    matching_past: Tensor | None = None,
+    **context: Tensor,
 ) -> Observation:
     """An observation whose neighbours are numbered through."""
     ids = torch.arange(values.numel()).view_as(values)
-    return Observation(distances, values, log_confidence, log_p_values, ids, log_p_top, matching_past)
+    return Observation(distances, values, log_confidence, log_p_values, ids, log_p_top, **context)
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, updates: int) -> None:

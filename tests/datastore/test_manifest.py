@@ -32,6 +32,7 @@ def test_its_content(scenario: ModuleType, manifest: Path) -> None:
         "model",
         "segments",
         "next_segment",
+        "sources",
         "indexes",
         "views",
         "combiners",

@@ -10,7 +10,15 @@ from sentences import SENTENCES
 from worlds import load, make_store
 
 from knnmt.datastore import Entries, Store
-from knnmt.memory import LONGEST_PAST, matching_past, past_of_sequences, past_of_targets
+from knnmt.memory.context import (
+    LONGEST_PAST,
+    continued,
+    matching_past,
+    past_of_sequences,
+    past_of_targets,
+    previous_in_targets,
+    same_beginning,
+)
 
 
 @pytest.fixture
@@ -109,3 +117,45 @@ def test_the_past_of_each_position() -> None:
             for position, row in enumerate(of_sequence, first):
                 kept = sequence[2 : position + 1][-LONGEST_PAST:]
                 assert row == [-1] * (LONGEST_PAST - len(kept)) + kept
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 32])
+def test_continued_neighbours_against_loops(store: Store, k: int) -> None:
+    rng = np.random.default_rng(k)
+    segment = store.segments[0]
+    ids = store.entries.ids(rng.integers(0, store.entry_count, 100 * k)).reshape(100, k)
+    previous = np.where(rng.random(ids.shape) < 0.5, ids - 1, rng.permutation(ids.ravel()).reshape(ids.shape))
+    previous = rng.permuted(previous, axis=1)
+    ids[rng.random(ids.shape) < 0.1] = -1
+    previous[rng.random(ids.shape) < 0.1] = -1
+    previous[:5] = -1
+    found = continued(store.entries, ids, previous)
+    for row in range(100):
+        for column, entry in enumerate(ids[row].tolist()):
+            first = entry < 0 or segment.position[entry & 0xFFFFFFFF] == 0
+            assert found[row, column] == (not first and entry - 1 in previous[row].tolist())
+    assert 0.2 < found.mean() < 0.8
+
+
+def test_neighbours_of_the_position_before() -> None:
+    ids = np.arange(12).reshape(6, 2)
+    expected = [[-1, -1], [0, 1], [2, 3], [-1, -1], [-1, -1], [8, 9]]
+    assert previous_in_targets(ids, np.array([3, 1, 2])).tolist() == expected
+
+
+def test_the_same_beginning(store: Store) -> None:
+    """All tokens of a row and all before the neighbour: not one more on either side."""
+    segment = store.segments[0]
+    start = int(np.flatnonzero(segment.position == 0)[3])
+    own = segment.values[start : start + 6].tolist()
+    ids = store.entries.ids(np.arange(start, start + 6))[None].repeat(4, 0)
+    ids[:, 5] = -1
+    so_far = aligned([own[:3], [7, *own[:3]], own[1:3], []])
+    past = matching_past(store.entries, ids, so_far)
+    found = same_beginning(store.entries, ids, so_far, past)
+    assert found.tolist() == [
+        [False, False, False, True, False, False],
+        [False] * 6,
+        [False] * 6,
+        [True, False, False, False, False, False],
+    ]

@@ -1,5 +1,7 @@
-"""The tokens so far reach a combiner alike, whichever way a model is run: all ways against loops over one sentence."""
+"""The context reaches a combiner alike, whichever way a model is run: all ways against loops over one sentence."""
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ from sentences import SENTENCES
 from transformers import AutoModelForSeq2SeqLM
 from worlds import in_threads, load, make_store
 
-from knnmt.combiner import Combination, Combiner, Needs, Observation
+from knnmt.combiner import CONTEXT, Combination, Combiner, Needs, Observation
 from knnmt.corpus import Pair
 from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import Settings, Translator, attach, explain
@@ -24,24 +26,25 @@ from knnmt.training import collect_features, collect_stored
 K, BEAM, LENGTH = 6, 3, 14
 SOURCE = SENTENCES[12][0]
 
-Seen = set[tuple[tuple[int, ...], tuple[int, ...]]]  # neighbours' ids and their counts
+Ids = tuple[int, ...]
+Context = tuple[tuple[int, bool, float, bool], ...]  # of each neighbour
+Seen = set[tuple[Ids, Context]]
+EVERYTHING = frozenset(CONTEXT)
+COLUMNS = ("matching_past", "same_beginning", "source_similarity", "continued")
 
 
 class Nosy(Combiner):
-    """Vanilla that notes down what it is shown of the past."""
+    """Vanilla that notes down what it is shown of the context."""
 
     method = "nosy"
     seen: ClassVar[Seen] = set()
 
     def __init__(self) -> None:
-        super().__init__(Needs(K, context=True))
+        super().__init__(Needs(K, context=EVERYTHING))
         self.vanilla = Vanilla(K, 0.3, 10.0)
 
     def combine(self, observation: Observation) -> Combination:
-        past = observation.matching_past
-        assert past is not None
-        for ids, counts in zip(observation.ids.tolist(), past.tolist(), strict=True):
-            Nosy.seen.add((tuple(ids), tuple(counts)))
+        Nosy.seen |= shown(observation)
         return self.vanilla.combine(observation)
 
     def options(self) -> dict[str, Any]:
@@ -50,6 +53,15 @@ class Nosy(Combiner):
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Self:
         return cls()
+
+
+def shown(observation: Observation) -> Seen:
+    """The context of every row; cosines rounded, because their sums are in another order here and there."""
+    rows = [observation.ids.tolist(), *(getattr(observation, name).tolist() for name in COLUMNS)]
+    return {
+        (tuple(ids), tuple((m, b, round(s, 3), c) for m, b, s, c in zip(*context, strict=True)))
+        for ids, *context in zip(*rows, strict=True)
+    }
 
 
 @contextmanager
@@ -82,21 +94,47 @@ def translator(store: Store, model: TranslationModel, engine: str, beam: int = 1
 @torch.inference_mode()
 def in_loops(store: Store, model: TranslationModel, target: list[int]) -> Seen:
     """What is to be seen at each position of a translation of the source."""
-    segment, found = store.segments[0], set()
     (source,) = model.codec.encode_sources([SOURCE])
     keys = TorchEngine(model).teacher_forced([source], [target]).keys.numpy()
-    for position, ids in enumerate(Searcher(store).search(keys, K).ids.tolist()):
-        counts = []
+    return in_loops_of(store, similarities(model, source), target, Searcher(store).search(keys, K).ids.tolist())
+
+
+def in_loops_of(store: Store, similar: list[float], target: list[int], neighbours: list[list[int]]) -> Seen:
+    segment, found = store.segments[0], set()
+    before: list[int] = []
+    for position, ids in enumerate(neighbours):
+        context: list[tuple[int, bool, float, bool]] = []
         for entry in ids:
             row, count = entry & 0xFFFFFFFF, 0
+            if entry < 0:
+                context.append((0, False, 0.0, False))
+                continue
             while (
                 count < min(16, position, int(segment.position[row]))
                 and segment.values[row - 1 - count] == target[position - 1 - count]
             ):
                 count += 1
-            counts.append(count)
-        found.add((tuple(ids), tuple(counts)))
+            start = count < 16 and count == position == int(segment.position[row])
+            continues = segment.position[row] > 0 and entry - 1 in before
+            context.append((count, start, round(similar[int(segment.sentence[row])], 3), bool(continues)))
+        found.add((tuple(ids), tuple(context)))
+        before = ids
     return found
+
+
+def similarities(model: TranslationModel, source: list[int]) -> list[float]:
+    """The tf-idf cosine of a source with each stored one."""
+    stored = [Counter(each) for each in model.codec.encode_sources([each for each, _ in SENTENCES[10:]])]
+    occurring = Counter(piece for each in stored for piece in each)
+    idf = {piece: math.log((1 + len(stored)) / count) for piece, count in occurring.items()}
+
+    def weighted(pieces: Counter[int]) -> dict[int, float]:
+        weights = {piece: count * idf.get(piece, math.log(1 + len(stored))) for piece, count in pieces.items()}
+        norm = math.sqrt(sum(weight**2 for weight in weights.values()))
+        return {piece: weight / norm for piece, weight in weights.items()}
+
+    mine = weighted(Counter(source))
+    return [sum(mine.get(piece, 0) * weight for piece, weight in weighted(each).items()) for each in stored]
 
 
 def generate(model: TranslationModel, **options: Any) -> list[int]:
@@ -119,7 +157,8 @@ def test_greedy_search_of_every_strategy_and_its_explanation(store: Store, model
         forced_end = expected - seen  # at the cap, no state is asked what follows; the last may be missing
         assert seen - expected == set()
         assert len(forced_end) <= 1
-        assert max(count for _, counts in expected for count in counts) > 1, "something matches"
+        assert max(count for _, context in expected for count, *_ in context) > 1, "something matches"
+        assert any(continues for _, context in expected for *_, continues in context)
         with noting() as explained:
             explain(mine, translation)
         assert explained == expected
@@ -165,6 +204,27 @@ def test_in_somebodys_own_generate(strategy: str, store: Store, model: Translati
         assert len(seen - expected) <= 1, "a state behind a forced end"
 
 
+def test_rows_of_several_sources_in_one_beam_search(store: Store, model: TranslationModel) -> None:
+    """`generate` copies and reorders rows: each is compared with its own source and its own last step."""
+    sources = [SENTENCES[number][0] for number in (12, 13, 12, 17)]
+    padded, mask = model.pad_sources(model.codec.encode_sources(sources))
+    prefix = model.codec.prefix
+    forced = {"forced_bos_token_id": prefix[1]} if len(prefix) > 1 else {}
+    options = {"num_beams": BEAM, "num_return_sequences": BEAM, "max_length": LENGTH, **forced}
+    with attach(model.hf, model.codec.tokenizer, store, "nosy"):
+        with noting() as together:
+            model.hf.generate(input_ids=padded, attention_mask=mask, decoder_start_token_id=prefix[0], **options)
+        alone: Seen = set()
+        for source in set(sources):
+            with noting() as seen:
+                ids = torch.tensor(model.codec.encode_sources([source]))
+                model.hf.generate(input_ids=ids, decoder_start_token_id=prefix[0], **options)
+            alone |= seen
+    assert alone <= together, "which goes on until the last sentence has ended"
+    best = {ids: context for ids, context in alone}
+    assert sum(context == best.get(ids) for ids, context in together) >= len(alone) * 0.8
+
+
 def test_in_a_forward_pass_over_several_positions(store: Store, model: TranslationModel) -> None:
     (target,) = model.codec.encode_targets([SENTENCES[12][1]])
     decoder_input = torch.tensor([[*model.codec.prefix, *target[:-1]]])
@@ -177,7 +237,7 @@ def test_in_a_forward_pass_over_several_positions(store: Store, model: Translati
 
 
 def test_a_cache_of_ones_own_hides_the_past(store: Store, model: TranslationModel) -> None:
-    """Only the tokens of the call are known then: counts are never too high."""
+    """Only the tokens of the call are known then: nothing is claimed that is not so."""
     (target,) = model.codec.encode_targets([SENTENCES[12][1]])
     read = [*model.codec.prefix, *target[:-1]]
     sources, cut = torch.tensor(model.codec.encode_sources([SOURCE])), len(model.codec.prefix) + 3
@@ -192,9 +252,13 @@ def test_a_cache_of_ones_own_hides_the_past(store: Store, model: TranslationMode
         )
     assert len(seen) == len(expected)
     lower = 0
-    for ids, counts in seen:
-        assert all(found <= right for found, right in zip(counts, expected[ids], strict=True))
-        lower += counts != expected[ids]
+    for ids, context in seen:
+        for (count, start, similarity, continues), right in zip(context, expected[ids], strict=True):
+            assert count <= right[0]
+            assert start <= right[1]
+            assert similarity == right[2], "the encoder read the source before our eyes"
+            assert continues <= right[3]
+        lower += context != expected[ids]
     assert lower
 
 
@@ -203,7 +267,7 @@ def test_features_of_pairs(store: Store, model: TranslationModel) -> None:
     _, target = SENTENCES[12]
     (tokens,) = model.codec.encode_targets([target])
     pair = Pair(SOURCE, target, "dev", 1)
-    features = collect_features(engine, searcher, [pair], Needs(K, context=True))
+    features = collect_features(engine, searcher, [pair], Needs(K, context=EVERYTHING))
     with noting() as seen:
         features.judge(Nosy())
     assert seen == in_loops(store, model, tokens)
@@ -211,20 +275,20 @@ def test_features_of_pairs(store: Store, model: TranslationModel) -> None:
 
 
 def test_stored_sentences_against_loops(store: Store, model: TranslationModel) -> None:
-    features = collect_stored(TorchEngine(model), Searcher(store), store.sentence_count, Needs(K, context=True))
-    segment, start = store.segments[0], 0
-    assert features.observation.matching_past is not None
+    needs = Needs(K, context=EVERYTHING)
+    features = collect_stored(TorchEngine(model), Searcher(store), store.sentence_count, needs)
+    sources = model.codec.encode_sources([source for source, _ in SENTENCES[10:]])
+    targets = model.codec.encode_targets([target for _, target in SENTENCES[10:]])
+    source_of = dict(zip(map(tuple, targets), sources, strict=True))
+    expected, start = set(), 0
     for length in features.lengths.tolist():
-        tokens = features.tokens[start : start + length].tolist()
-        for position in range(length):
-            ids = features.observation.ids[start + position].tolist()
-            for entry, count in zip(ids, features.observation.matching_past[start + position].tolist(), strict=True):
-                own = [] if entry < 0 else segment.values[: entry & 0xFFFFFFFF].tolist()
-                own = own[len(own) - int(segment.position[entry & 0xFFFFFFFF]) :] if own else []
-                same = [a == b for a, b in zip(reversed(own), reversed(tokens[:position]), strict=False)]
-                assert count == (same.index(False) if False in same else len(same))
+        rows = slice(start, start + length)
+        target = features.tokens[rows].tolist()
+        similar = similarities(model, source_of[tuple(target)])
+        expected |= in_loops_of(store, similar, target, features.observation.ids[rows].tolist())
         start += length
-    assert int(features.observation.matching_past.max()) > 1
+    assert shown(features.observation) == expected
+    assert max(count for _, context in expected for count, *_ in context) > 1
 
 
 def test_threads_know_their_own_past(store: Store, model: TranslationModel) -> None:

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 from worlds import observed
 
-from knnmt.combiner import Observation
+from knnmt.combiner import Needs, Observation
 from knnmt.training import ClosedForm, Perturbation, Perturber
 from knnmt.training.perturbation import Batch, perturb
 
 ROWS, K, TOP, POSITIONS = 60, 5, 2, 100
+CONTEXT_COLUMNS = ("matching_past", "same_beginning", "source_similarity", "continued")
 
 
 def world() -> Batch:
@@ -39,7 +40,10 @@ def world() -> Batch:
             torch.from_numpy(confidence).float(),
             torch.from_numpy(-rng.random((ROWS, K)) - 2).float(),
             torch.from_numpy(-rng.random((ROWS, TOP))).float(),
-            torch.from_numpy(past),
+            matching_past=torch.from_numpy(past),
+            same_beginning=torch.from_numpy(past % 3 == 1),
+            source_similarity=torch.from_numpy(past / 16).float(),
+            continued=torch.from_numpy(past % 2 == 1),
         ),
         tokens=torch.from_numpy(tokens),
         log_p=torch.from_numpy(-rng.random(ROWS) - 4).float(),
@@ -74,11 +78,14 @@ class Retrieved(NamedTuple):
     log_confidence: float
     log_p: float
     matching_past: int
+    same_beginning: bool
+    source_similarity: float
+    continued: bool
 
 
 def retrieved(seen: Observation, row: int) -> list[Retrieved]:
-    assert seen.matching_past is not None
-    columns = (seen.distances, seen.values, seen.log_confidence, seen.log_p_values, seen.matching_past)
+    names = ("distances", "values", "log_confidence", "log_p_values", *CONTEXT_COLUMNS)
+    columns = [getattr(seen, name) for name in names]
     return [Retrieved(*pair) for pair in zip(*(column[row].tolist() for column in columns), strict=True)]
 
 
@@ -91,12 +98,12 @@ def naive(batch: Batch, alpha: float, how: Perturbation, noise: Script, seed: in
             for k, pair in enumerate(pairs):
                 if pair.distance < math.inf:
                     d, p = noise.distances[position, k].item(), noise.confidence[position, k].item()
-                    pairs[k] = Retrieved(d, pair.value, p, pair.log_p, pair.matching_past)
+                    pairs[k] = pair._replace(distance=d, log_confidence=p)
         not_found = all(pair.value != gold for pair in pairs if pair.distance < math.inf)
         if how.pseudo_pairs and second[row] < alpha and not_found:
             pairs.remove(max(pairs))
             d, p = noise.of_query[position].item(), noise.confidence_of_query[position].item()
-            pairs.append(Retrieved(d, gold, p, batch.log_p[row].item(), 0))
+            pairs.append(Retrieved(d, gold, p, batch.log_p[row].item(), 0, False, 0.0, False))
         yield sorted(pairs)
 
 
@@ -121,9 +128,9 @@ def test_pair_by_pair(alpha: float, keys: bool, pseudo: bool) -> None:
 
 def test_without_context_there_is_none_to_perturb() -> None:
     batch = world()
-    bare = replace(batch, seen=replace(batch.seen, matching_past=None))
+    bare = replace(batch, seen=batch.seen.take(torch.arange(ROWS), Needs(K, TOP)))
     result = perturb(bare, 1.0, Perturber(Perturbation(), Script()), np.random.default_rng(3))
-    assert result.matching_past is None
+    assert not set(CONTEXT_COLUMNS) & result.columns().keys()
     expected = perturb(batch, 1.0, Perturber(Perturbation(), Script()), np.random.default_rng(3))
     assert torch.equal(result.distances, expected.distances)
 

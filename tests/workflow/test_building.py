@@ -1,6 +1,7 @@
 """The store a build makes against one made sentence by sentence; builds that are killed; what is left out."""
 
 import inspect
+import shutil
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from tolerances import INT8_LOG_P, INT8_STATES, LOG_P, STORED, Tolerance
 import knnmt
 from knnmt.corpus import Corpus, Pair, catalogue
 from knnmt.corpus.hashing import PairHashes, pair_hashes
-from knnmt.datastore import Store, StoreWriter, verify_files
+from knnmt.datastore import SourceVectors, Store, StoreWriter, verify_files
 from knnmt.errors import KnnmtError, ModelError, StoreError
 from knnmt.model import Engine, States, TranslationModel
 from knnmt.workflow import build, build_with_report
@@ -214,6 +215,25 @@ def test_no_index_is_made_of_damaged_keys(tmp_path: Path, model: TranslationMode
         with pytest.raises(StoreError, match=r"keys.npy is damaged"):
             build(tmp_path / "store", corpus, model, index="ivf")
     assert Store.open(tmp_path / "store").manifest == store.manifest
+
+
+def test_source_vectors_are_made_with_the_store_and_made_again(
+    tmp_path: Path, model: TranslationModel, write_corpus: WriteCorpus
+) -> None:
+    path = tmp_path / "store"
+    build(path, write_corpus(SENTENCES[:12]), model)
+    store = build(path, write_corpus(SENTENCES[12:20], "more"), model)  # rewrites the small segment
+    assert len(store.segments) == 1
+    texts = store.segments[0].sentence_table["source"].to_pylist()
+    assert set(texts) == {source for source, _ in SENTENCES[:20]}
+    expected = SourceVectors.of(model.codec.encode_sources(texts))
+    for damage in (None, shutil.rmtree):
+        if damage:
+            damage(path / "sources")
+        store = build(path, [], model)
+        for name in SourceVectors.COLUMNS:
+            assert getattr(store.source_vectors[0], name).tolist() == getattr(expected, name).tolist()
+    assert verify_files(path) == []
 
 
 def test_another_corpus_does_not_take_up_foreign_blocks(

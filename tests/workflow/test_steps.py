@@ -41,7 +41,7 @@ def test_what_was_collected_is_not_searched_for_again(session: Session, monkeypa
     assert session.features(Needs(4, top=2)) is wide
     assert session.features(Needs(8, top=8)) is wide
     assert searches == []
-    assert session.features(Needs(8, top=8, context=True)) is not wide
+    assert session.features(Needs(8, top=8, context=frozenset({"prefix"}))) is not wide
     assert session.features(Needs(16)).k == 16
     assert set(searches) == {8, 16}
 

@@ -4,11 +4,12 @@ from knnmt.combiner.base import Combiner
 from knnmt.combiner.combination import Combination, behind_nearest, log_shares
 from knnmt.combiner.inputs import first_of_its_value
 from knnmt.combiner.mixture import log_p_knn, log_shares_of_both, mix_logits, mixture_log_p
-from knnmt.combiner.needs import Needs
+from knnmt.combiner.needs import CONTEXT, Needs
 from knnmt.combiner.observation import LOG_ZERO, Observation, observe
 from knnmt.combiner.trained import Trained
 
 __all__ = [
+    "CONTEXT",
     "LOG_ZERO",
     "Combination",
     "Combiner",

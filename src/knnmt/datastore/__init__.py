@@ -7,6 +7,7 @@ from knnmt.datastore.ids import Ids
 from knnmt.datastore.index_record import IndexRecord
 from knnmt.datastore.model_record import ModelRecord, check_same_model, relocated
 from knnmt.datastore.segment import Segment
+from knnmt.datastore.source_vectors import SourceVectors
 from knnmt.datastore.staging import StagedSegment
 from knnmt.datastore.store import Provenance, Store
 from knnmt.datastore.stored_sentences import StoredSentences
@@ -22,6 +23,7 @@ __all__ = [
     "Plan",
     "Provenance",
     "Segment",
+    "SourceVectors",
     "StagedSegment",
     "Store",
     "StoreWriter",

@@ -15,6 +15,7 @@ from knnmt.errors import StoreError
 FORMAT = 3
 MANIFEST = "manifest.json"
 SEGMENTS, INDEX, COMBINERS, VIEWS, STAGING = "segments", "index", "combiners", "views", "staging"
+SOURCES = "sources"
 MAIN = "main"  # name of the index over the whole store
 
 _NUMBER = r"\d{6,}"
@@ -51,7 +52,7 @@ class SegmentRecord:
 
 @dataclass(frozen=True)
 class DirectoryRecord:
-    """The manifest's record of an index, a combiner or a mask: its directory, and one `FileRecord` per file name.
+    """The manifest's record of something derived, such as an index: its directory, and one `FileRecord` per file name.
 
     `files` is empty for format 1, which has no checksums of these.
     """
@@ -103,13 +104,15 @@ def _files_from_json(value: dict[str, Any]) -> dict[str, FileRecord]:
 class Manifest:
     """The content of manifest.json; directories are relative to the store.
 
-    `indexes` has the index over the whole store under the name `MAIN`, and the indexes of views. `default` is the
-    combiner that the user chose, or the base model's name; None: the best fitted one. `next_segment` is the number of
-    the next segment. It never decreases, so that an id never refers to another entry.
+    `sources` has the source vectors of segments, by segment name. `indexes` has the index over the whole store under
+    the name `MAIN`, and the indexes of views. `default` is the combiner that the user chose, or the base model's name;
+    None: the best fitted one. `next_segment` is the number of the next segment. It never decreases, so that an id never
+    refers to another entry.
     """
 
     model: ModelRecord
     segments: tuple[SegmentRecord, ...] = ()
+    sources: dict[str, DirectoryRecord] = field(default_factory=dict)
     indexes: dict[str, DirectoryRecord] = field(default_factory=dict)
     views: dict[str, ViewRecord] = field(default_factory=dict)
     combiners: dict[str, DirectoryRecord] = field(default_factory=dict)
@@ -123,8 +126,9 @@ class Manifest:
         return self.views[name]
 
     def derived(self) -> list[DirectoryRecord]:
-        """Indexes, masks and combiners: everything that can be rebuilt from the segments."""
-        return [*self.indexes.values(), *(view.mask for view in self.views.values()), *self.combiners.values()]
+        """Everything that can be made again from the segments."""
+        masks = (view.mask for view in self.views.values())
+        return [*self.sources.values(), *self.indexes.values(), *masks, *self.combiners.values()]
 
     def named(self) -> set[str]:
         """Every directory that belongs to the store."""
@@ -137,6 +141,7 @@ class Manifest:
             "model": self.model.to_json(),
             "segments": [segment.to_json() for segment in self.segments],
             "next_segment": self.next_segment,
+            "sources": {name: record.to_json() for name, record in self.sources.items()},
             "indexes": {name: record.to_json() for name, record in self.indexes.items()},
             "views": {name: record.to_json() for name, record in self.views.items()},
             "combiners": {name: record.to_json() for name, record in self.combiners.items()},
@@ -161,6 +166,11 @@ class Manifest:
         return cls(
             model=ModelRecord.from_json(value["model"]),
             segments=segments,
+            sources={
+                name: DirectoryRecord.from_json(record, rf"{SOURCES}/{_NUMBER}\.{_NUMBER}")
+                for name, record in value.get("sources", {}).items()
+                if name in {segment.name for segment in segments}
+            },
             indexes=indexes,
             views=views,
             combiners={

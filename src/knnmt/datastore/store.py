@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -13,10 +14,12 @@ from knnmt.datastore.entries import Entries
 from knnmt.datastore.files import check_name, listing, size_on_disk
 from knnmt.datastore.ids import Ids, split_ids
 from knnmt.datastore.index_record import read_index_record
-from knnmt.datastore.manifest import COMBINERS, INDEX, MAIN, STAGING, VIEWS, read_manifest
+from knnmt.datastore.manifest import COMBINERS, INDEX, MAIN, SOURCES, STAGING, VIEWS, read_manifest
 from knnmt.datastore.model_record import ModelRecord
 from knnmt.datastore.segment import SENTENCES
 from knnmt.datastore.snapshot import Snapshot
+from knnmt.datastore.source_vectors import FIX as NO_VECTORS
+from knnmt.datastore.source_vectors import SourceVectors
 from knnmt.datastore.staging import SEGMENT as STAGED
 from knnmt.datastore.staging import Journal
 from knnmt.errors import StoreError
@@ -124,6 +127,16 @@ class Store:
     def combiner_configs(self) -> Mapping[str, ConfigFile]:
         return self._snapshot.combiners
 
+    @cached_property
+    def source_vectors(self) -> list[SourceVectors]:
+        """The source vectors of each of its segments. Raises `StoreError` if they are missing or damaged."""
+        known = self.manifest.sources
+        for segment in self.segments:
+            if segment.name not in known:
+                raise StoreError(f"{self.path} has no source vectors of segment {segment.name}; {NO_VECTORS}")
+        vocabulary = self.model.vocab_size
+        return [SourceVectors.read(self.path, known[each.name], each, vocabulary) for each in self.segments]
+
     @property
     def fingerprint(self) -> str:
         """Fingerprint of the content: the segments, and which rows count."""
@@ -173,7 +186,7 @@ class Store:
             part: sum(segment.record.files[name].bytes for segment in self.segments for name in files)
             for part, files in names.items()
         }
-        derived = {INDEX: self.manifest.indexes, COMBINERS: self.manifest.combiners}
+        derived = {SOURCES: self.manifest.sources, INDEX: self.manifest.indexes, COMBINERS: self.manifest.combiners}
         for part, records in derived.items():
             sizes[part] = sum(size_on_disk(self.path / record.directory) for record in records.values())
         sizes[VIEWS] = sum(size_on_disk(self.path / record.mask.directory) for record in self.manifest.views.values())

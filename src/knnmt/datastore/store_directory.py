@@ -7,11 +7,11 @@ from pathlib import Path
 from knnmt.datastore.files import listing, remove
 from knnmt.datastore.lease import remove_unless_held
 from knnmt.datastore.lock import LOCK
-from knnmt.datastore.manifest import COMBINERS, INDEX, MANIFEST, SEGMENTS, STAGING, VIEWS, read_manifest
+from knnmt.datastore.manifest import COMBINERS, INDEX, MANIFEST, SEGMENTS, SOURCES, STAGING, VIEWS, read_manifest
 from knnmt.datastore.staging import SEGMENT, Journal
 from knnmt.errors import StoreError
 
-_PARTS = (SEGMENTS, INDEX, COMBINERS, VIEWS)
+_PARTS = (SEGMENTS, SOURCES, INDEX, COMBINERS, VIEWS)
 _NEW_MANIFEST = f"{MANIFEST}.new"
 _OWN = {*_PARTS, STAGING, LOCK, _NEW_MANIFEST}  # what an unfinished first build may leave
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from knnmt.corpus import Pair
 from knnmt.datastore.ids import first_id, split_ids
+from knnmt.datastore.source_vectors import SourceVectors
 from knnmt.datastore.store import Store
 from knnmt.ranges import ranges
 
@@ -77,6 +78,14 @@ class StoredSentences:
             row = self.store.segments[index].sentence_table.slice(place, 1).to_pylist()[0]
             found.append(Pair(row["source"], row["target"], row["origin"], row["line"]))
         return found
+
+    def source_vectors(self, numbers: Numbers) -> SourceVectors:
+        """The source vectors of sentences."""
+        segments, rows = self._places(numbers)
+        order = np.argsort(segments, kind="stable")
+        vectors = self.store.source_vectors
+        parts = [vectors[index].take(rows[segments == index]) for index in range(len(vectors))]
+        return SourceVectors.concatenate(parts).take(np.argsort(order))
 
     def _places(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
         """The index of each sentence's segment in `store.segments`, and its row in the segment's table."""

@@ -6,9 +6,19 @@ from knnmt.datastore.config_file import CONFIG, ConfigFile
 from knnmt.datastore.file_record import file_problems
 from knnmt.datastore.files import reading_errors
 from knnmt.datastore.index_record import FIX as REBUILD
-from knnmt.datastore.manifest import MAIN, SEGMENTS, VIEWS, DirectoryRecord, Manifest, SegmentRecord, read_manifest
+from knnmt.datastore.manifest import (
+    COMBINERS,
+    INDEX,
+    MAIN,
+    SEGMENTS,
+    DirectoryRecord,
+    Manifest,
+    SegmentRecord,
+    read_manifest,
+)
 from knnmt.datastore.segment import Segment, content_problem, problems
 from knnmt.datastore.snapshot import REFIT
+from knnmt.datastore.source_vectors import FIX as REREAD
 from knnmt.datastore.view import FIX as REMAKE
 from knnmt.errors import StoreError
 from knnmt.progress import Meter, progress
@@ -30,7 +40,8 @@ def verify_files(path: str | Path) -> list[str]:
             _advance(meter, sum(file.bytes for file in record.files.values()))
         for derived, fix in _derived(manifest):
             directory = path / derived.directory
-            if not derived.directory.startswith(f"{VIEWS}/") and CONFIG not in derived.files:  # as in format 1
+            part = derived.directory.split("/")[0]
+            if part in (INDEX, COMBINERS) and CONFIG not in derived.files:  # as in format 1
                 problem = ConfigFile.read(directory, fix).problem
                 found += [] if problem is None else [problem]
             found += file_problems(directory, derived.files, fix)
@@ -52,10 +63,11 @@ def _segment_problems(path: Path, record: SegmentRecord, manifest: Manifest) -> 
 
 
 def _derived(manifest: Manifest) -> list[tuple[DirectoryRecord, str]]:
-    """Indexes, masks and combiners, each with what to do if it is damaged."""
+    """Everything derived, each with what to do if it is damaged."""
+    sources = [(record, REREAD) for record in manifest.sources.values()]
     indexes = [(record, REBUILD if name == MAIN else REMAKE) for name, record in manifest.indexes.items()]
     masks = [(view.mask, REMAKE) for view in manifest.views.values()]
-    return [*indexes, *masks, *((record, REFIT) for record in manifest.combiners.values())]
+    return [*sources, *indexes, *masks, *((record, REFIT) for record in manifest.combiners.values())]
 
 
 def _bytes(manifest: Manifest) -> int:

@@ -1,7 +1,7 @@
 """Writing to a store: new data goes to new directories, and one replacement of the manifest adds them."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from knnmt.datastore.file_record import measure_files
 from knnmt.datastore.files import listing, remove, storage_errors, sync_directory, sync_tree
 from knnmt.datastore.lock import DirectoryLock
 from knnmt.datastore.manifest import (
+    COMBINERS,
     INDEX,
     MAIN,
     MANIFEST,
@@ -126,11 +127,11 @@ class StoreWriter:
         kept = present if tail is None else present[:-1]
         return Plan((*kept, new), new, staged)
 
-    def new_directory(self, kind: Literal["index", "combiners"], name: str | None = None) -> Path:
-        """A new empty directory, to be filled and committed; `name` is the combiner's name."""
+    def new_directory(self, kind: Literal["index", "combiners", "sources"], name: str | None = None) -> Path:
+        """A new empty directory, to be filled and committed; `name` is that of the combiner or of the segment."""
         if (name is None) != (kind == INDEX):
-            raise ValueError("a combiner's directory has a name, an index's has none")
-        if name is not None:
+            raise ValueError("an index's directory has no name, all others have one")
+        if name is not None and kind == COMBINERS:
             check_combiner_name(name)
         return self._new_directory(kind, name)
 
@@ -152,18 +153,22 @@ class StoreWriter:
         *,
         index: Path | None = None,
         combiner: tuple[str, Path] | None = None,
+        sources: Mapping[str, Path] | None = None,
     ) -> Store:
-        """Add everything new to the manifest at once, and return the new store.
+        """Add everything new to the manifest at once, and return the new store; `sources` by segment name.
 
         The rest of the plan's build in `staging/` is removed afterwards; other unfinished builds stay.
         """
         if self.store is None and (plan is None or plan.new is None):
             raise ValueError("a store begins with a segment")
         with storage_errors(self.path):
-            records = self._records(index, combiner and combiner[1])
+            sources = sources or {}
+            records = self._records(index, combiner and combiner[1], *sources.values())
             if plan is not None and plan.new is not None:
                 self._move_in_place(plan.new)
             manifest = self._manifest_with(plan)
+            vectors = {name: records[directory] for name, directory in sources.items()}
+            manifest = replace(manifest, sources=manifest.sources | vectors)
             if index is not None:
                 manifest = replace(manifest, indexes=manifest.indexes | {MAIN: records[index]})
             if combiner is not None:
@@ -274,7 +279,9 @@ class StoreWriter:
         if plan is not None:
             number = manifest.next_segment if plan.new is None else plan.new.number + 1
             segments = tuple(segment.record for segment in plan.segments)
-            manifest = replace(manifest, segments=segments, next_segment=number)
+            names = {segment.name for segment in segments}
+            sources = {name: record for name, record in manifest.sources.items() if name in names}
+            manifest = replace(manifest, segments=segments, sources=sources, next_segment=number)
         return manifest
 
     def _record(self, directory: Path) -> DirectoryRecord:

@@ -13,7 +13,7 @@ from knnmt.binding import check_binding
 from knnmt.datastore import Store
 from knnmt.decoding.written import tokens_read, watching
 from knnmt.errors import MethodError
-from knnmt.memory import Memory, past_of_sequences
+from knnmt.memory import UNKNOWN_TOKEN, Memory, Passes, Place
 from knnmt.methods import default_of, load_combiner, no_combiner
 from knnmt.model import Heard, Logits, Tap, TranslationModel
 from knnmt.model.sharing import in_own_pass, lock_of
@@ -50,7 +50,7 @@ def attach(model: Any, tokenizer: Any, store: Store | str | Path, method: str | 
         tap, memory = Tap(model, store.model.key_layer), Memory(Searcher(store), combiner)
         # knnmt's own passes, such as those of a Translator with the same model, have their own memory or none
         with (
-            tap.hooks(lambda: not in_own_pass(), tokens=combiner.needs.context) as heard,
+            tap.hooks(lambda: not in_own_pass(), context=bool(combiner.needs.context)) as heard,
             mixing(model, heard, memory, prefix),
         ):
             yield
@@ -100,10 +100,11 @@ def mixing(model: Any, heard: Heard, memory: Memory, prefix: int) -> Iterator[No
         heard: the states of the pass in this thread; empty for a pass that must not be changed
         prefix: how many tokens at the start are given (start token, language); forced tokens are not interpolated
     """
-    context = memory.combiner.needs.context
+    context = bool(memory.combiner.needs.context)
+    passes = Passes(memory.observer)
 
     def after(module: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        keys, read = heard.keys, heard.tokens
+        keys, read, of_sources = heard.keys, heard.tokens, heard.rows
         heard.forget()
         if not keys.numel():
             return output
@@ -116,15 +117,16 @@ def mixing(model: Any, heard: Heard, memory: Memory, prefix: int) -> Iterator[No
         forced = min(max(prefix - 1 - before, 0), length)
         if forced == length:
             return output
-        so_far = None
-        if context:
-            newest = read if read is not None else torch.full(keys.shape[:2], -1)  # called with inputs_embeds
-            so_far = past_of_sequences(tokens_read(model, newest, before), before + forced, prefix).flatten(0, 1)
         if logits.requires_grad:
             logits = logits.clone()
         free = logits[:, forced:]
         rows = Logits(free.reshape(-1, logits.shape[2]))  # a view where nothing is skipped
-        memory.begin().ask(keys[:, forced:].reshape(len(rows), -1), rows, so_far).mix_into(rows)
+        found, place = memory.find(keys[:, forced:].reshape(len(rows), -1), rows), Place()
+        if context:
+            newest = read if read is not None else torch.full(keys.shape[:2], UNKNOWN_TOKEN)  # read inputs_embeds
+            sequences = tokens_read(model, newest, before)
+            place = passes.place(sequences, of_sources, heard.names, heard.sources, before + forced, prefix, found.ids)
+        memory.mix(found, rows, place).mix_into(rows)
         if rows.values.data_ptr() != free.data_ptr():
             logits[:, forced:] = rows.values.view_as(free)
         if as_tuple:

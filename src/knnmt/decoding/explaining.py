@@ -32,14 +32,13 @@ def explain(translator: Translator, translation: Translation | str) -> dict[str,
     for sentence in translation.sentences:
         states = engine.teacher_forced([sentence.source], [sentence.target])
         so_far = past_of_targets(states.tokens, states.lengths)
+        recall = memory.begin([sentence.source]) if memory else None
         for start in range(0, len(states.tokens), engine.chunk_rows):
             rows = slice(start, start + engine.chunk_rows)  # never a whole line × vocabulary at once
             logits, tokens = engine.project(states.hidden[rows]), states.tokens[rows]
             explained = _explain_model(translator, logits, tokens)
-            if memory is not None:
-                recall = memory.begin([sentence.source])
-                recall.select(torch.zeros(len(tokens), dtype=torch.int64))  # all positions are of one sentence
-                mixture = recall.ask(states.keys[rows], logits, so_far[rows])
+            if recall is not None:
+                mixture = recall.follow(states.keys[rows], logits, so_far[rows])
                 _add_neighbours(explained, translator, mixture, tokens, logits)
             answer["tokens"] += explained
     return answer

@@ -81,7 +81,7 @@ class GenerateSearch:
         )
         memory = self.memory
         with (
-            model.tap.listening(tokens=memory is not None and memory.combiner.needs.context) as heard,
+            model.tap.listening(context=memory is not None and bool(memory.combiner.needs.context)) as heard,
             mixing(model.hf, heard, memory, len(prefix)) if memory else nullcontext(),
         ):
             output = model.hf.generate(

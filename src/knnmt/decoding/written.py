@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from knnmt.memory import UNKNOWN_TOKEN
 from knnmt.model.sharing import lock_of
 
 
@@ -65,7 +66,7 @@ def tokens_read(model: Any, newest: Tensor, before: int) -> Tensor:
         before: how many tokens were read earlier and are in the cache
 
     Returns:
-        [rows, before + length]; −1 for unknown tokens, where the cache was not filled by `generate`
+        [rows, before + length]; `UNKNOWN_TOKEN` where the cache was not filled by `generate`
     """
     watch = _WATCHED.get(model)
     ids = watch.written.ids if watch else None
@@ -73,5 +74,5 @@ def tokens_read(model: Any, newest: Tensor, before: int) -> Tensor:
         watch.written.ids = None
     if ids is not None and ids.shape == (len(newest), before + newest.shape[1]):
         return ids
-    unknown = newest.new_full((len(newest), before), -1)
+    unknown = newest.new_full((len(newest), before), UNKNOWN_TOKEN)
     return torch.cat([unknown, newest], 1)

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from knnmt.combiner import Combiner
+from knnmt.datastore import Ids
+from knnmt.memory.context import Place
 from knnmt.memory.mixture import Mixture
 from knnmt.memory.observer import Observer
 from knnmt.model import Logits
@@ -37,6 +40,20 @@ class Memory:
         """
         return Recall(self, sources)
 
+    @torch.inference_mode()
+    def find(self, keys: Tensor, logits: Logits) -> Neighbours:
+        """The neighbours of each row; none where the model is sure enough without them."""
+        if self.skip_above >= 1:
+            return self.observer.find(keys)  # needs no logits, so it could run before or during the projection
+        unsure = (logits.highest(1)[0].squeeze(1).exp() <= self.skip_above).nonzero().squeeze(1)
+        return self.observer.find(keys[unsure]).spread(unsure.cpu().numpy(), len(keys))
+
+    @torch.inference_mode()
+    def mix(self, found: Neighbours, logits: Logits, place: Place) -> Mixture:
+        """The mixture for the next token of each row, whose neighbours were found."""
+        seen = self.observer.observe(found, logits, self.observer.context(found, place))
+        return Mixture(seen, self.combiner.combine(seen))
+
 
 class Recall:
     """The memory for one decoder.
@@ -49,11 +66,15 @@ class Recall:
     def __init__(self, memory: Memory, sources: Sequence[list[int]] | None) -> None:
         self.memory, self.sources = memory, sources
         self.source_of_row = None if sources is None else torch.arange(len(sources))
+        self._query = memory.observer.query(sources)
+        self._previous: Ids | None = None  # each row's neighbours of the last step
 
     def select(self, rows: Tensor) -> None:
         """Continue with some of the rows, as in `Decoder.select`."""
         if self.source_of_row is not None:
             self.source_of_row = self.source_of_row[rows]
+        if self._previous is not None and "continuation" in self.memory.combiner.needs.context:
+            self._previous = self._previous[rows.cpu().numpy()]
 
     @torch.inference_mode()
     def ask(self, keys: Tensor, logits: Logits, so_far: Tensor | None = None) -> Mixture:
@@ -62,18 +83,24 @@ class Recall:
         Args:
             keys: the key layer's states  # [rows, dim]
             logits: logits of the same rows
-            so_far: the tokens predicted so far, right-aligned and padded with −1; optional if the combiner needs no
-                context  # [rows, any]
+            so_far: the tokens predicted so far, as in `Place`; optional if the combiner needs no prefix  # [rows, any]
         """
         if self.source_of_row is not None and len(self.source_of_row) != len(keys):
             raise ValueError(f"{len(keys)} rows are asked for where {len(self.source_of_row)} were selected")
-        observer, combiner = self.memory.observer, self.memory.combiner
-        # a search of every row needs no logits, so it could run before or during the projection
-        found = observer.find(keys) if self.memory.skip_above >= 1 else self._find_where_unsure(keys, logits)
-        seen = observer.observe(found, logits, so_far)
-        return Mixture(seen, combiner.combine(seen))
+        source = None if self.source_of_row is None else self.source_of_row.cpu().numpy()
+        found = self.memory.find(keys, logits)
+        mixture = self.memory.mix(found, logits, Place(so_far, self._query, source, self._previous))
+        self._previous = found.ids
+        return mixture
 
-    def _find_where_unsure(self, keys: Tensor, logits: Logits) -> Neighbours:
-        """The neighbours of each row; none where the model is sure enough without them."""
-        unsure = (logits.highest(1)[0].squeeze(1).exp() <= self.memory.skip_above).nonzero().squeeze(1)
-        return self.memory.observer.find(keys[unsure]).spread(unsure.cpu().numpy(), len(keys))
+    @torch.inference_mode()
+    def follow(self, keys: Tensor, logits: Logits, so_far: Tensor) -> Mixture:
+        """As `ask`, for the next positions of a target that is known: each row is one step after the one before it.
+
+        The decoder has one source.
+        """
+        found = self.memory.find(keys, logits)
+        before = np.full_like(found.ids[:1], -1) if self._previous is None else self._previous
+        previous = np.concatenate([before, found.ids[:-1]])
+        self._previous = found.ids[-1:]
+        return self.memory.mix(found, logits, Place(so_far, self._query, np.zeros(len(keys), np.int64), previous))

@@ -1,6 +1,6 @@
 """Record a decoder's states: the inputs of the output projection and of the last feed-forward."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident, local
 from typing import Any
@@ -12,6 +12,8 @@ from knnmt.errors import ModelError
 from knnmt.model.sharing import lock_of, own_pass
 
 KEY_LAYERS = ("output", "ffn_input")
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+_BASE = 0x1E3779B97F4A7C15  # of a polynomial; odd, so that every bit counts
 
 
 def output_projection(model: Any) -> nn.Linear:
@@ -41,15 +43,22 @@ class Heard(local):
         hidden: the input of the output projection  # [batch, length, d_model]
         keys: what is stored and searched; the same tensor for the key layer `output`  # [batch, length, dim]
         tokens: what the decoder read; None if it was not recorded or the decoder read no ids  # [batch, length]
+        rows: of which source each row is, as in `names`; None if it was not recorded  # int64 [batch]
+        sources, names: what the encoder read in its latest pass, without padding, and a name for each source: a hash of
+            its encoded states, because decoder passes get copies of these, in any order  # names: int64 [sources]
     """
 
     hidden: Tensor = torch.empty(0)
     keys: Tensor = torch.empty(0)
     tokens: Tensor | None = None
+    rows: Tensor | None = None
+    sources: Sequence[list[int]] = ()
+    names: Tensor = torch.empty(0, dtype=torch.int64)
 
     def forget(self) -> None:
+        """Forget the pass of the decoder; that of the encoder may be used again."""
         self.hidden = self.keys = torch.empty(0)
-        self.tokens = None
+        self.tokens = self.rows = None
 
 
 class Tap:
@@ -70,19 +79,19 @@ class Tap:
         return int(self.projection.in_features)
 
     @contextmanager
-    def listening(self, project: bool = True, tokens: bool = False) -> Iterator[Heard]:
+    def listening(self, project: bool = True, context: bool = False) -> Iterator[Heard]:
         """Record the passes of this thread while the block runs; passes of other threads are not affected.
 
         Args:
             project: if False, no logits are computed: they are empty
-            tokens: also record what the decoder reads
+            context: also record what encoder and decoder read
         """
         this_thread = get_ident()
-        with own_pass(self.model), self.hooks(lambda: get_ident() == this_thread, project, tokens) as heard:
+        with own_pass(self.model), self.hooks(lambda: get_ident() == this_thread, project, context) as heard:
             yield heard
 
     @contextmanager
-    def hooks(self, acts: Callable[[], bool], project: bool = True, tokens: bool = False) -> Iterator[Heard]:
+    def hooks(self, acts: Callable[[], bool], project: bool = True, context: bool = False) -> Iterator[Heard]:
         """Record every pass for which `acts()` is true, separately per thread; other arguments as for `listening`."""
         heard = Heard()
 
@@ -103,22 +112,44 @@ class Tap:
         def at_decoder(module: nn.Module, inputs: Any, options: dict[str, Any] | None = None) -> Any:
             if options is None or not acts():
                 return None
-            if tokens:
+            if context:
                 heard.tokens = inputs[0] if inputs else options.get("input_ids")
+                encoded = inputs[1] if len(inputs) > 1 else options.get("encoder_hidden_states")
+                heard.rows = None if encoded is None else _names(encoded)
             return _mask_the_future(module, inputs, options) if self.fsmt else None
+
+        def at_encoder(module: nn.Module, inputs: Any, options: dict[str, Any], output: Any) -> None:
+            if acts():
+                ids = inputs[0] if inputs else options.get("input_ids")
+                mask = inputs[1] if len(inputs) > 1 else options.get("attention_mask")
+                heard.names = _names(output[0])
+                heard.sources = () if ids is None else self._without_padding(ids, mask)
 
         with lock_of(self.model):
             handles = [self.projection.register_forward_pre_hook(at_projection)]
             if self.feed_forward is not None:
                 handles.append(self.feed_forward.register_forward_pre_hook(at_feed_forward))
-            if self.fsmt or tokens:
+            if self.fsmt or context:
                 handles.append(self.decoder.register_forward_pre_hook(at_decoder, with_kwargs=True))
+            if context:
+                handles.append(self.model.get_encoder().register_forward_hook(at_encoder, with_kwargs=True))
         try:
             yield heard
         finally:
             with lock_of(self.model):
                 for handle in handles:
                     handle.remove()
+
+    def _without_padding(self, ids: Tensor, mask: Tensor | None) -> list[list[int]]:
+        kept = ids != self.model.config.pad_token_id if mask is None or mask.shape != ids.shape else mask.bool()
+        return [row[real].tolist() for row, real in zip(ids, kept, strict=True)]
+
+
+def _names(encoded: Tensor) -> Tensor:
+    """A hash of the bits of each sentence's first encoded state.  # encoded [sentences, length, d_model]"""
+    state = encoded[:, 0].detach().contiguous()
+    bits = state.view(_BITS[state.element_size()]).to(torch.int64)
+    return (bits * torch.full_like(bits[0], _BASE).cumprod(0)).sum(1)  # sums and products wrap around
 
 
 def _mask_the_future(

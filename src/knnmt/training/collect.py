@@ -11,7 +11,7 @@ from knnmt.combiner import LOG_ZERO, Needs, Observation
 from knnmt.corpus import Pair
 from knnmt.datastore import Ids, Store, StoredSentences
 from knnmt.errors import CorpusError
-from knnmt.memory import Observer, past_of_targets
+from knnmt.memory import Observer, Query
 from knnmt.model import Engine, States, TranslationModel
 from knnmt.progress import progress
 from knnmt.search import Exclude, Searcher
@@ -48,7 +48,11 @@ def collect_features(
     indices = np.array(kept)
     leave_kept = None if leave is None else lambda sentences: leave(indices[sentences])
     observer = Observer(searcher, needs)
-    return _collect(engine, observer, batches, len(kept), keep_queries, leave_kept, len(pairs) - len(kept))
+
+    def query_of(sentences: Ids) -> Query | None:
+        return observer.query([sources[i] for i in indices[sentences].tolist()])
+
+    return _collect(engine, observer, batches, query_of, len(kept), keep_queries, leave_kept, len(pairs) - len(kept))
 
 
 def collect_stored(
@@ -74,7 +78,12 @@ def collect_stored(
             engine, searcher, pairs, needs, keep_queries=keep_queries, leave=lambda indices: leave(drawn[indices])
         )
     batches = _stored_states(engine.model, searcher.store, stored, drawn)
-    return _collect(engine, Observer(searcher, needs), batches, len(drawn), keep_queries, _leave_same_texts(stored))
+    observer = Observer(searcher, needs)
+
+    def query_of(sentences: Ids) -> Query | None:
+        return observer.query(stored.source_vectors(sentences)) if "source" in needs.context else None
+
+    return _collect(engine, observer, batches, query_of, len(drawn), keep_queries, _leave_same_texts(stored))
 
 
 def _leave_same_texts(stored: StoredSentences) -> Leave:
@@ -109,12 +118,17 @@ def _collect(
     engine: Engine,
     observer: Observer,
     batches: Iterable[States],
+    query_of: Callable[[Ids], Query | None],
     sentences: int,
     keep_queries: bool,
     leave: Leave | None,
     skipped: int = 0,
 ) -> Features:
-    """Search and observe every position. Tensors of the vocabulary's size exist only for one chunk at a time."""
+    """Search and observe every position. Tensors of the vocabulary's size exist only for one chunk at a time.
+
+    Args:
+        query_of: the prepared sources of sentences, for the context
+    """
     observations: list[Observation] = []
     columns: list[tuple[Tensor, ...]] = []  # tokens, log_p, log_p_sum
     asked: list[Tensor] = []
@@ -123,13 +137,15 @@ def _collect(
         for states in batches:
             exclude = None if leave is None else leave(np.repeat(states.sentences, states.lengths))
             found = observer.find(states.keys, exclude)
-            so_far = past_of_targets(states.tokens, states.lengths) if observer.needs.context else None
+            query = query_of(states.sentences)
+            context = observer.context_of_targets(found, states.tokens, states.lengths, query)
             if keep_queries:
                 asked.append(states.keys.float().cpu())
             for start in range(0, len(states.tokens), engine.chunk_rows):
                 rows = slice(start, start + engine.chunk_rows)
                 logits = engine.project(states.hidden[rows])
-                seen = observer.observe(found[rows], logits, None if so_far is None else so_far[rows])
+                here = {name: column[rows] for name, column in context.items()}
+                seen = observer.observe(found[rows], logits, here)
                 observations.append(seen.cpu())
                 tokens = states.tokens[rows]
                 gold = logits.log_p(tokens[:, None]).squeeze(1).clamp_min(LOG_ZERO)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from knnmt.combiner import Combiner, Observation
 from knnmt.memory import Mixture
+from knnmt.ranges import ranges
 
 _ROWS = 65_536  # rows combined at once
 
@@ -64,12 +65,26 @@ class Features:
         nearest = self.observation.distances[:, 0]
         return float(nearest[torch.isfinite(nearest)].median())
 
+    def sentences(self, chosen: NDArray[np.int64]) -> "Features":
+        """The features of some sentences."""
+        starts = np.cumsum(self.lengths) - self.lengths
+        rows = torch.from_numpy(ranges(starts[chosen], self.lengths[chosen]))
+        seen = {name: column[rows] for name, column in self.observation.columns().items()}
+        return replace(
+            self,
+            observation=Observation(**seen),
+            tokens=self.tokens[rows],
+            log_p=self.log_p[rows],
+            log_p_sum=self.log_p_sum[rows],
+            lengths=self.lengths[chosen],
+            queries=None if self.queries is None else self.queries[rows],
+        )
+
     def skipping(self, above: float) -> "Features":
         """A copy without neighbours at positions where the model's highest probability is above `above`."""
         seen = self.observation
         sure = seen.log_p_top[:, :1].exp() > above
-        past = None if seen.matching_past is None else seen.matching_past.masked_fill(sure, 0)
-        nothing = replace(seen, distances=seen.distances.masked_fill(sure, torch.inf), matching_past=past)
+        nothing = replace(seen.without_context(sure), distances=seen.distances.masked_fill(sure, torch.inf))
         return replace(self, observation=nothing)
 
     @torch.inference_mode()

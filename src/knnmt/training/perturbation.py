@@ -137,6 +137,7 @@ def perturb(batch: Batch, alpha: float, perturber: Perturber, rng: np.random.Gen
         new.distances[at, farthest], new.log_confidence[at, farthest] = noise.on_queries(batch, at)
         new.values[at, farthest], new.log_p_values[at, farthest] = batch.tokens[at], batch.log_p[at]
         new.ids[at, farthest] = -1
-        if new.matching_past is not None:
-            new.matching_past[at, farthest] = 0  # a pseudo pair has no previous tokens
+        pseudo = torch.zeros_like(new.values, dtype=torch.bool)
+        pseudo[at, farthest] = True
+        new = new.without_context(pseudo)  # a pseudo pair stands in no sentence
     return new.reordered(new.distances.argsort(dim=1, stable=True))

@@ -12,7 +12,7 @@ from typing import ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
-from knnmt.binding import load_recorded, record_of
+from knnmt.binding import load_model, load_recorded, record_of
 from knnmt.corpus import Corpus, Pair
 from knnmt.datastore import Entries, Plan, Segment, StagedSegment, Store, StoredSentences, StoreWriter
 from knnmt.datastore.files import check_name
@@ -23,6 +23,7 @@ from knnmt.progress import Meter, progress
 from knnmt.ranges import ranges
 from knnmt.search import build_index, check_kind, kept_kind, needs_index
 from knnmt.workflow.pairing import check_pairing
+from knnmt.workflow.source_vectors import lacks_source_vectors, new_source_vectors, with_source_vectors
 
 Options = ParamSpec("Options")
 
@@ -112,7 +113,7 @@ def build_with_report(
     check_name(path)
     exists = (path / "manifest.json").exists()
     if exists and not corpus:
-        return BuildReport(_without_unfinished(path) if drop_unfinished else _reindexed(path, index))
+        return BuildReport(_without_unfinished(path) if drop_unfinished else _remade(path, index, model, device))
     if not isinstance(model, TranslationModel):
         asked = {"source_lang": source_lang, "target_lang": target_lang}
         asked |= {"source_prefix": source_prefix, "key_layer": key_layer}
@@ -137,10 +138,11 @@ def build_with_report(
             with progress("Building", total=summary.pairs, unit="tokens") as meter:
                 counts = _fill(staged, running, pairs, known, meter)
         plan = writer.plan(staged)
+        sources = new_source_vectors(writer, model, plan.segments)
         return BuildReport(
             entries=staged.rows,
             sentences=staged.sentences,
-            store=writer.commit(plan, index=_index(writer, plan, index)),
+            store=writer.commit(plan, index=_index(writer, plan, index), sources=sources),
             resumed=resumed,
             too_long=counts["too_long"],
             left_out=summary.left_out,
@@ -188,11 +190,16 @@ def _model_for(path: Path, name: str | None, device: str, asked: dict[str, str])
     return load_recorded(Store.open(path).model, device, name, **asked)
 
 
-def _reindexed(path: Path, kind: str) -> Store:
-    """The store with a new index: of another kind, or instead of a missing or damaged one."""
+def _remade(path: Path, kind: str, model: str | TranslationModel | None, device: str) -> Store:
+    """The store with a new index: of another kind, or instead of a missing or damaged one; and all source vectors."""
     with StoreWriter(path, Store.open(path).model) as writer:
         store = writer.opened
-        return writer.commit(index=_built_index(writer, store.segments, kept_kind(store.index_config, kind)))
+        store = writer.commit(index=_built_index(writer, store.segments, kept_kind(store.index_config, kind)))
+    if not lacks_source_vectors(store):
+        return store
+    if not isinstance(model, TranslationModel):
+        model = load_model(store, device, model)
+    return with_source_vectors(store, model)
 
 
 def _without_unfinished(path: Path) -> Store:
