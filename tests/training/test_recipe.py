@@ -19,11 +19,14 @@ def test_the_values_unless_others_are_given() -> None:
         "learning_rate": 3e-4,
         "adam_betas": (0.9, 0.98),
         "adam_eps": 1e-8,
+        "warmup": 0,
+        "decay": False,
         "clip": 1.0,
         "label_smoothing": 0.001,
         "validate_from": 1000,
         "validate_every": 100,
         "patience": 30,
+        "held_out": 0.0,
     }
     assert Perturbation().to_json() == {
         "alpha": 1.0,
@@ -52,12 +55,26 @@ def test_without_the_decline_alpha_stays() -> None:
     assert {recipe.ratio(update) for update in (0, 1, 250, 5000)} == {0.8}
 
 
+def test_the_learning_rate_rises_and_falls() -> None:
+    assert {Recipe().rate(update) for update in range(5000)} == {3e-4}
+    recipe = Recipe(updates=10, learning_rate=0.1, warmup=3, decay=True)
+    expected = [0.025, 0.05, 0.075, 0.07, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01]
+    assert [recipe.rate(update) for update in range(10)] == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     "options",
     [{name: value} for name in ("updates", "batch_sentences", "validate_every", "patience") for value in (0, -1)]
     + [{name: value} for name in ("learning_rate", "adam_eps", "clip", "beta") for value in (0.0, -1.0, math.nan)]
-    + [{name: value} for name in ("alpha", "label_smoothing") for value in (-0.1, 1.1, math.nan)]
-    + [{"label_smoothing": 1.0}, {"sigma": -0.01}, {"validate_from": -1}, {"seed": -1}]
+    + [{name: value} for name in ("alpha", "label_smoothing", "held_out") for value in (-0.1, 1.1, math.nan)]
+    + [
+        {"label_smoothing": 1.0},
+        {"sigma": -0.01},
+        {"validate_from": -1},
+        {"warmup": -1},
+        {"held_out": 1.0},
+        {"seed": -1},
+    ]
     + [{"adam_betas": betas} for betas in ((1.0, 0.98), (0.9, 1.0), (-0.1, 0.98), (0.9, math.nan))],
     ids=str,
 )

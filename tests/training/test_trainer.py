@@ -231,6 +231,57 @@ def test_ctrl_c_after_the_best_goes_back_to_it(
     assert same(weights(combiner), seen[1])
 
 
+HELD_OUT = replace(SHORT, held_out=0.3, warmup=3, decay=True)
+
+
+def test_sentences_held_out_choose_how_long_all_are_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_world(sure=lambda coins: ~coins, right=lambda coins: coins)
+    judged: list[Features] = []
+    judge = Features.judge
+
+    def noted(self: Features, given: Trained) -> tuple[float, float]:
+        judged.append(self)
+        return judge(self, given)
+
+    monkeypatch.setattr(Features, "judge", noted)
+    noise, combiner = Recorder(), robust()
+    training = train(combiner, world, HELD_OUT, Perturber(ALWAYS, noise))
+    updates = [set(of_sentences(world, rows)) for rows in noise.updates]
+    best = training.best.update
+    assert [each.update for each in training.history] == [10, 16, 22, 25]
+    assert len(updates) == 25 + best, "training is repeated"
+    taught = set().union(*updates[:25])
+    assert len(taught) == SENTENCES - 21, "a share of .3 does not train"
+    others = world.sentences(np.array(sorted(set(range(SENTENCES)) - taught)))
+    assert all(torch.equal(each.tokens, others.tokens) for each in judged), "and validates"
+    assert set().union(*updates[25:]) == set(range(SENTENCES))
+
+    once = replace(HELD_OUT, held_out=0.0, validate_from=1000)
+    unperturbed, by_hand = robust(), robust()
+    best = train(unperturbed, world, HELD_OUT).best.update
+    train(by_hand, world, replace(once, updates=best))
+    assert same(weights(unperturbed), weights(by_hand)), "as if nothing had been held out"
+
+
+def test_ctrl_c_while_all_sentences_train_keeps_what_was_validated(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_world(sure=nowhere, right=everywhere)
+    interrupt_after(monkeypatch, 27)
+    combiner = robust()
+    training = train(combiner, world, HELD_OUT)
+    assert training.interrupted
+    assert [each.update for each in training.history] == [10, 16, 22, 25]
+    alone = robust()
+    monkeypatch.undo()
+    interrupt_after(monkeypatch, 25)
+    train(alone, world, HELD_OUT)
+    assert same(weights(combiner), weights(alone))
+
+
+def test_one_sentence_cannot_be_held_out() -> None:
+    world = make_world(sure=nowhere, right=everywhere).sentences(np.array([3]))
+    assert train(robust(), world, HELD_OUT).updates == 25
+
+
 class Recorder(ClosedForm):
     """Notes the positions of every update, and torch's threads."""
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -55,42 +55,84 @@ class Training:
 def train(combiner: Trained, features: Features, recipe: Recipe, perturber: Perturber | None = None) -> Training:
     """Train a combiner's network, and load the weights of the best dev loss at the end.
 
+    With `recipe.held_out`, the best number of updates is found on sentences that do not train. Then training is
+    repeated with all sentences, for this number of updates.
+
     Args:
         perturber: perturbs the neighbours in each update; None: no perturbation
     """
-    loop = _Loop(combiner, features, recipe, perturber)
-    with progress(f"Training {combiner.method}", total=recipe.updates, unit="updates") as meter, _one_thread():
-        try:
-            loop.run(meter)
-        except KeyboardInterrupt:
-            loop.training.interrupted = True
+    untrained = deepcopy(combiner.network.state_dict())
+    taught, held_out = _split(len(features.lengths), recipe)
+    loop = _Loop(combiner, features, taught, recipe, perturber)
+    loop.validating = features.sentences(held_out) if len(held_out) else features
+    with _one_thread():
+        _run(f"Training {combiner.method}", loop, recipe.updates)
         loop.keep_best()
+        if len(held_out) and not loop.training.interrupted:
+            combiner.network.load_state_dict(untrained)
+            shorter = replace(recipe, updates=loop.training.best.update)
+            again = _Loop(combiner, features, np.arange(len(features.lengths)), shorter, perturber)
+            _run(f"Training {combiner.method} on all sentences", again, shorter.updates)
+            if again.training.interrupted:
+                loop.training.interrupted = True
+                combiner.network.load_state_dict(loop.best_weights)
     return loop.training
 
 
+def _run(title: str, loop: "_Loop", updates: int) -> None:
+    with progress(title, total=updates, unit="updates") as meter:
+        try:
+            loop.run(meter, updates)
+        except KeyboardInterrupt:
+            loop.training.interrupted = True
+
+
+def _split(sentences: int, recipe: Recipe) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The sentences that train, and those that only validate; if there are none, those that train validate too."""
+    held_out = min(round(recipe.held_out * sentences), sentences - 1)
+    order = np.random.default_rng([recipe.seed, 2]).permutation(sentences)
+    return np.sort(order[held_out:]), np.sort(order[:held_out])
+
+
 class _Loop:
-    def __init__(self, combiner: Trained, features: Features, recipe: Recipe, perturber: Perturber | None) -> None:
+    """Training on some sentences of the features.
+
+    Attributes:
+        validating: features to validate on; None: nothing is validated, and the last weights are kept
+    """
+
+    def __init__(
+        self,
+        combiner: Trained,
+        features: Features,
+        sentences: NDArray[np.int64],
+        recipe: Recipe,
+        perturber: Perturber | None,
+    ) -> None:
         self.combiner, self.features, self.recipe, self.perturber = combiner, features, recipe, perturber
+        self.validating: Features | None = None
         self.training = Training()
         self.best_weights: dict[str, torch.Tensor] = {}
         # two random streams, so that perturbation does not change which sentences form a batch
         batches, self.draws = (np.random.default_rng(seed) for seed in np.random.SeedSequence(recipe.seed).spawn(2))
-        self.batches = _batches(features.lengths, recipe.batch_sentences, batches)
+        self.batches = _batches(features.lengths, sentences, recipe.batch_sentences, batches)
         self.optimizer = torch.optim.Adam(
             combiner.network.parameters(), lr=recipe.learning_rate, betas=recipe.adam_betas, eps=recipe.adam_eps
         )
 
-    def run(self, meter: Meter) -> None:
+    def run(self, meter: Meter, updates: int) -> None:
         recipe, training = self.recipe, self.training
-        while training.updates < recipe.updates and not self._patience_is_over():
+        while training.updates < updates and not self._patience_is_over():
             alpha = self._alpha()
+            for group in self.optimizer.param_groups:
+                group["lr"] = recipe.rate(training.updates)
             loss, lam = self._update(alpha)
             training.updates += 1
             meter.advance(1, units=1)
             if training.updates % _REPORT_EVERY == 0:
                 meter.status(f"loss {loss:.3f}, α {alpha:.2f}, λ {lam:.2f}")
             since = training.updates - recipe.validate_from
-            if since >= 0 and since % recipe.validate_every == 0:
+            if self.validating is not None and since >= 0 and since % recipe.validate_every == 0:
                 self._validate()
 
     def _alpha(self) -> float:
@@ -130,7 +172,8 @@ class _Loop:
         )
 
     def _validate(self) -> None:
-        nll, lam = self.features.judge(self.combiner)
+        assert self.validating is not None
+        nll, lam = self.validating.judge(self.combiner)
         if not math.isfinite(nll):
             raise MethodError("The loss is not finite; lower --learning-rate or --scale.")
         training = self.training
@@ -148,13 +191,15 @@ class _Loop:
         self.combiner.network.load_state_dict(self.best_weights)
 
 
-def _batches(lengths: NDArray[np.int64], sentences: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Endless batches of the positions of `sentences` sentences each, in a new random order in each epoch."""
+def _batches(
+    lengths: NDArray[np.int64], sentences: NDArray[np.int64], size: int, rng: np.random.Generator
+) -> Iterator[NDArray[np.int64]]:
+    """Endless batches of the positions of `size` of the sentences, in a new random order in each epoch."""
     starts = np.cumsum(lengths) - lengths
     while True:
-        order = rng.permutation(len(lengths))
-        for start in range(0, len(order), sentences):
-            chosen = order[start : start + sentences]
+        order = rng.permutation(sentences)
+        for start in range(0, len(order), size):
+            chosen = order[start : start + size]
             yield ranges(starts[chosen], lengths[chosen])
 
 
