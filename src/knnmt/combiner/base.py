@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from torch import Tensor
+
 from knnmt.combiner.combination import Combination
 from knnmt.combiner.needs import Needs
 from knnmt.combiner.observation import Observation
@@ -35,6 +37,13 @@ class Combiner(ABC):
     @abstractmethod
     def combine(self, observation: Observation) -> Combination:
         """The neighbours' weights and λ of each row. The observation must satisfy `needs`."""
+
+    def contributions(self, observation: Observation) -> dict[str, Tensor]:
+        """By how many nats each kind of evidence raises a neighbour's score above that of an average neighbour.
+
+        Empty for methods that do not judge neighbours one by one.  # each [rows, K]
+        """
+        return {}
 
     @abstractmethod
     def options(self) -> dict[str, Any]:

@@ -40,6 +40,9 @@ class Trained(Combiner):
             raise MethodError(f"K is {needs.k} and the distances' scale {scale:g}; both must be finite and above 0.")
         self.scale = scale
 
+    def prepare(self, observation: Observation) -> None:
+        """Look at what it will be trained on, before training; most need nothing of it."""
+
     @abstractmethod
     def _combine(self, seen: Observation) -> Combination: ...
 

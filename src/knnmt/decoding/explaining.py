@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from knnmt.decoding.reasons import reasons
 from knnmt.decoding.translation import Translation
 from knnmt.decoding.translator import Translator
 from knnmt.memory import Mixture, past_of_targets
@@ -39,7 +40,7 @@ def explain(translator: Translator, translation: Translation | str) -> dict[str,
             explained = _explain_model(translator, logits, tokens)
             if recall is not None:
                 mixture = recall.follow(states.keys[rows], logits, so_far[rows])
-                _add_neighbours(explained, translator, mixture, tokens, logits)
+                _add_neighbours(explained, translator, mixture, tokens, logits, so_far[rows])
             answer["tokens"] += explained
     return answer
 
@@ -69,8 +70,15 @@ def _explain_model(translator: Translator, logits: Logits, tokens: Tensor) -> li
 
 
 def _add_neighbours(
-    rows: list[dict[str, Any]], translator: Translator, mixture: Mixture, tokens: Tensor, logits: Logits
+    rows: list[dict[str, Any]],
+    translator: Translator,
+    mixture: Mixture,
+    tokens: Tensor,
+    logits: Logits,
+    so_far: Tensor,
 ) -> None:
+    assert translator.memory is not None
+    contributions = translator.memory.combiner.contributions(mixture.observation)
     values, trust = mixture.observation.values, mixture.combination
     p = mixture.log_p(tokens[:, None], logits.log_p(tokens[:, None])).exp().squeeze(1).tolist()
     p_knn = mixture.p_knn(tokens[:, None]).squeeze(1).tolist()
@@ -80,7 +88,9 @@ def _add_neighbours(
         row["p"], row["p_knn"] = p[i], p_knn[i]
         row["temperature"] = float(trust.temperature[i])
         row["knn_top"] = _votes(translator, values[i], votes[i])
-        row["neighbours"] = _neighbours(translator, mixture, i)
+        row["neighbours"] = _neighbours(translator, mixture, i, so_far)
+        for k, neighbour in enumerate(row["neighbours"]):
+            neighbour["contributions"] = {kind: float(each[i, k]) for kind, each in contributions.items()}
 
 
 def _votes(translator: Translator, values: Tensor, shares: Tensor) -> list[dict[str, Any]]:
@@ -90,19 +100,20 @@ def _votes(translator: Translator, values: Tensor, shares: Tensor) -> list[dict[
     return [{"token": piece(value), "p": share} for value, share in votes[:_TOP] if share > 0]
 
 
-def _neighbours(translator: Translator, mixture: Mixture, row: int) -> list[dict[str, Any]]:
-    piece = translator.model.codec.piece
+def _neighbours(translator: Translator, mixture: Mixture, row: int, so_far: Tensor) -> list[dict[str, Any]]:
+    codec = translator.model.codec
     seen, trust = mixture.observation, mixture.combination
     ids = seen.ids[row].cpu().numpy()
     assert translator.memory is not None
     found = translator.memory.searcher.store.provenance(ids[ids >= 0])
     return [
         {
-            "token": piece(int(seen.values[row, k])),
+            "token": codec.piece(int(seen.values[row, k])),
             "distance": float(seen.distances[row, k]),
             "confidence": float(seen.log_confidence[row, k].exp()),
             "weight": float(trust.weights[row, k]),
             "c": float(trust.c[row, k]),
+            "reasons": reasons(codec, seen, row, k, so_far),
             "source": each.source,
             "target": each.target,
             "origin": each.origin,

@@ -2,6 +2,7 @@
 
 from knnmt.methods.adaptive import Adaptive, AdaptiveMethod
 from knnmt.methods.default import Default, default_of, is_leaked, no_combiner
+from knnmt.methods.evidence import Evidence, EvidenceMethod
 from knnmt.methods.method import FitTable, Fitted, Fitting, Method
 from knnmt.methods.registry import (
     BASE,
@@ -23,6 +24,8 @@ __all__ = [
     "Adaptive",
     "AdaptiveMethod",
     "Default",
+    "Evidence",
+    "EvidenceMethod",
     "FitTable",
     "Fitted",
     "Fitting",

@@ -11,6 +11,7 @@ from knnmt.combiner.base import damaged
 from knnmt.datastore import ConfigFile, Store
 from knnmt.errors import MethodError
 from knnmt.methods.adaptive import AdaptiveMethod
+from knnmt.methods.evidence import EvidenceMethod
 from knnmt.methods.method import Method
 from knnmt.methods.robust import RobustMethod
 from knnmt.methods.vanilla import VanillaMethod
@@ -20,7 +21,9 @@ from knnmt.shell import command
 GROUP = "knnmt.methods"  # the entry point group with which other packages provide methods
 BASE = "base"  # the model alone; a reserved name
 
-_METHODS: dict[str, type[Method]] = {each.name: each for each in (VanillaMethod, AdaptiveMethod, RobustMethod)}
+_METHODS: dict[str, type[Method]] = {
+    each.name: each for each in (VanillaMethod, AdaptiveMethod, RobustMethod, EvidenceMethod)
+}
 
 
 def register(method: type[Method]) -> type[Method]:

@@ -47,6 +47,7 @@ class TrainedMethod(Recipe, Method):
     def fit(self, fitting: Fitting) -> Fitted:
         features = fitting.features
         combiner = self.untrained(max(features.median_nearest, 1e-6) / _MEDIAN if self.scale is None else self.scale)
+        combiner.prepare(features.observation)
         training = train(combiner, features, self, self.perturber(fitting))
         history = [[each.update, round(each.nll, 5), round(each.mean_lambda, 4)] for each in training.history]
         record = self.training_record() | {

@@ -12,7 +12,7 @@ from knnmt.combiner import Combiner, Observation
 from knnmt.memory import Mixture
 from knnmt.ranges import ranges
 
-_ROWS = 65_536  # rows combined at once
+_ROWS = 8192  # rows combined at once; a combiner may make some hundred numbers of each neighbour
 
 
 @dataclass(frozen=True)

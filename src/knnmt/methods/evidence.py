@@ -1,0 +1,131 @@
+"""Evidence: each neighbour is judged by its distance, by the model's confidence, and by the context it stands in."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from knnmt.combiner import CONTEXT, LOG_ZERO, Combination, Needs, Observation, Trained, behind_nearest, log_shares
+from knnmt.combiner.trained import seeded
+from knnmt.errors import MethodError
+from knnmt.methods.evidence_inputs import BEHIND, KINDS, TOP, Standardised, of_neighbours, of_rows, row_size
+from knnmt.methods.method import LARGEST_K
+from knnmt.methods.trained import LARGEST_LAYER, NETWORKS, TrainedMethod
+from knnmt.options import option
+
+_MEASURED = 8192  # about as many rows tell the mean and deviation of the inputs
+
+
+class Evidence(Trained):
+    """A score for each neighbour and one for the model; one softmax over all of them.
+
+    Args:
+        k: number of neighbours
+        scale: squared distances are divided by it
+        hidden: size of the hidden layers
+        without: parts of the context to leave out: `prefix`, `source`, `continuation`
+        seed: seed of the initial weights
+    """
+
+    method = "evidence"
+    network: "EvidenceNetworks"
+
+    def __init__(self, k: int, scale: float, *, hidden: int = 48, without: Iterable[str] = (), seed: int = 0) -> None:
+        self.without, self.hidden = tuple(sorted(set(without))), hidden
+        if unknown := set(self.without) - CONTEXT.keys():
+            raise MethodError(f"Evidence has no part {', '.join(sorted(unknown))}; it has {', '.join(CONTEXT)}.")
+        if hidden < 1:
+            raise MethodError("The hidden layers must have a size of 1 or more.")
+        super().__init__(Needs(k, TOP, frozenset(CONTEXT) - set(self.without)), scale)
+        size = sum(size for kind, size in KINDS.items() if kind not in self.without)
+        self.network = seeded(lambda: EvidenceNetworks(size, row_size(k), hidden), seed)
+
+    def prepare(self, observation: Observation) -> None:
+        count = len(observation.values)
+        seen = observation.take(torch.arange(0, count, max(count // _MEASURED, 1)), self.needs)
+        inputs = torch.cat(list(of_neighbours(seen, self.scale).values()), 2)
+        self.network.neighbours.measure(inputs[seen.exists])
+        self.network.rows.measure(of_rows(seen, self.scale)[seen.exists[:, 0]])
+
+    def _combine(self, seen: Observation) -> Combination:
+        exists = seen.exists
+        scores, model = self._scores(of_neighbours(seen, self.scale), of_rows(seen, self.scale))
+        scores = scores.masked_fill(~exists, LOG_ZERO)
+        inverse = self.network.log_inverse_temperature.exp()
+        return Combination(
+            log_weights=log_shares(scores, exists),
+            log_odds=(scores.logsumexp(1) - model).where(exists[:, 0], LOG_ZERO),
+            temperature=(self.scale / inverse).expand(len(scores)),
+            c=(scores + behind_nearest(seen) / self.scale * inverse).masked_fill(~exists, 0.0),
+        )
+
+    def _scores(self, inputs: dict[str, Tensor], rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores of the neighbours [rows, K] and of the model [rows]."""
+        own, model = self.network(torch.cat(list(inputs.values()), 2), rows)
+        return own - inputs["distance"][:, :, BEHIND] * self.network.log_inverse_temperature.exp(), model
+
+    @torch.inference_mode()
+    def contributions(self, observation: Observation) -> dict[str, Tensor]:
+        inputs, rows = of_neighbours(observation, self.scale), of_rows(observation, self.scale)
+        whole, _ = self._scores(inputs, rows)
+        averages = torch.split(self.network.neighbours.mean, [columns.shape[2] for columns in inputs.values()])
+        found = {}
+        for (kind, columns), average in zip(inputs.items(), averages, strict=True):
+            without, _ = self._scores(inputs | {kind: average.expand_as(columns)}, rows)
+            found[kind] = (whole - without).masked_fill(~observation.exists, 0.0)
+        return found
+
+    def options(self) -> dict[str, Any]:
+        return {"k": self.k, "scale": self.scale, "hidden": self.hidden, "without": list(self.without)}
+
+    @classmethod
+    def from_options(cls, options: dict[str, Any]) -> Self:
+        return cls(**options)
+
+
+class EvidenceNetworks(nn.Module):
+    """Scores of neighbours and of the model, each by a linear path and two hidden layers."""
+
+    def __init__(self, neighbour: int, row: int, hidden: int) -> None:
+        super().__init__()
+        self.neighbours, self.rows = Standardised(neighbour), Standardised(row)
+        self.linear = nn.Linear(neighbour, 1, bias=False)
+        self.of_neighbour = nn.Linear(neighbour, hidden)
+        self.of_row = nn.Linear(row, hidden, bias=False)
+        self.score = nn.Sequential(nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 1))
+        self.model_linear = nn.Linear(row, 1)
+        self.model = nn.Sequential(
+            nn.Linear(row, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 1)
+        )
+        self.log_inverse_temperature = nn.Parameter(torch.zeros(()))
+
+    def forward(self, neighbours: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores of the neighbours [rows, K] and of the model [rows]."""
+        neighbours, rows = self.neighbours(neighbours), self.rows(rows)
+        first = self.of_neighbour(neighbours) + self.of_row(rows)[:, None]
+        scores = self.linear(neighbours) + self.score(first)
+        return scores.squeeze(2), (self.model_linear(rows) + self.model(rows)).squeeze(1)
+
+
+@dataclass(frozen=True)
+class EvidenceMethod(TrainedMethod):
+    """Networks judge each neighbour by distance, confidence and context.
+
+    Attributes:
+        without: parts of the context to leave out
+        hidden: size of the hidden layers
+    """
+
+    name = "evidence"
+    combiner = Evidence
+
+    k: int = option(32, "Neighbours.", minimum=1, maximum=LARGEST_K)
+    without: tuple[str, ...] = option(
+        (), f"Parts of the context to leave out, separated by commas: {', '.join(CONTEXT)}.", choices=tuple(CONTEXT)
+    )
+    hidden: int = option(48, "Size of the hidden layers.", group=NETWORKS, minimum=1, maximum=LARGEST_LAYER)
+
+    def untrained(self, scale: float) -> Evidence:
+        return Evidence(self.k, scale, hidden=self.hidden, without=self.without, seed=self.seed)
