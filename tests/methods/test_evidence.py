@@ -77,8 +77,8 @@ def linear(weights: dict[str, Any], name: str, inputs: list[float]) -> list[floa
     return [sum(w * x for w, x in zip(row, inputs, strict=True)) + b for row, b in zip(matrix, bias, strict=True)]
 
 
-def tanh(inputs: list[float]) -> list[float]:
-    return [math.tanh(x) for x in inputs]
+def relu(inputs: list[float]) -> list[float]:
+    return [max(x, 0.0) for x in inputs]
 
 
 def standard(weights: dict[str, Any], name: str, inputs: list[float]) -> list[float]:
@@ -127,9 +127,9 @@ def equations(combiner: Evidence, seen: Observation, log_p: torch.Tensor) -> Ite
                 a + b
                 for a, b in zip(linear(weights, "of_neighbour", one), linear(weights, "of_row", of_row), strict=True)
             ]
-            second = tanh(linear(weights, "score.1", tanh(first)))
+            second = relu(linear(weights, "score.1", relu(first)))
             c.append(linear(weights, "linear", one)[0] + linear(weights, "score.3", second)[0])
-        second = tanh(linear(weights, "model.2", tanh(linear(weights, "model.0", of_row))))
+        second = relu(linear(weights, "model.2", relu(linear(weights, "model.0", of_row))))
         model = linear(weights, "model_linear", of_row)[0] + linear(weights, "model.4", second)[0]
         scores = [c[i] - (d[i] - d[0]) * math.exp(weights["log_inverse_temperature"]) for i in range(k)]
 

@@ -68,7 +68,7 @@ def test_stored_sentences_are_explained_by_themselves(
     (translation,) = translator.translations([source])
     (sentence,) = translation.sentences
     reference = replace(sentence, target=model.codec.encode_targets([target])[0])
-    tokens = explain(translator, replace(translation, sentences=(reference,)))["tokens"]
+    tokens = explain(translator, replace(translation, sentences=[reference]))["tokens"]
     said = [reason for token in tokens for neighbour in token["neighbours"] for reason in neighbour["reasons"]]
     assert "its source has the same words" in said
     assert any(reason.startswith("the words before it are the same") for reason in said)

@@ -14,6 +14,7 @@ from knnmt.methods.evidence_inputs import BEHIND, KINDS, TOP, Standardised, of_n
 from knnmt.methods.method import LARGEST_K
 from knnmt.methods.trained import LARGEST_LAYER, NETWORKS, TrainedMethod
 from knnmt.options import option
+from knnmt.training.recipe import TRAINING
 
 _MEASURED = 8192  # about as many rows tell the mean and deviation of the inputs
 
@@ -32,7 +33,7 @@ class Evidence(Trained):
     method = "evidence"
     network: "EvidenceNetworks"
 
-    def __init__(self, k: int, scale: float, *, hidden: int = 48, without: Iterable[str] = (), seed: int = 0) -> None:
+    def __init__(self, k: int, scale: float, *, hidden: int = 32, without: Iterable[str] = (), seed: int = 0) -> None:
         self.without, self.hidden = tuple(sorted(set(without))), hidden
         if unknown := set(self.without) - CONTEXT.keys():
             raise MethodError(f"Evidence has no part {', '.join(sorted(unknown))}; it has {', '.join(CONTEXT)}.")
@@ -94,10 +95,10 @@ class EvidenceNetworks(nn.Module):
         self.linear = nn.Linear(neighbour, 1, bias=False)
         self.of_neighbour = nn.Linear(neighbour, hidden)
         self.of_row = nn.Linear(row, hidden, bias=False)
-        self.score = nn.Sequential(nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 1))
+        self.score = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
         self.model_linear = nn.Linear(row, 1)
         self.model = nn.Sequential(
-            nn.Linear(row, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 1)
+            nn.Linear(row, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1)
         )
         self.log_inverse_temperature = nn.Parameter(torch.zeros(()))
 
@@ -121,11 +122,20 @@ class EvidenceMethod(TrainedMethod):
     name = "evidence"
     combiner = Evidence
 
+    updates: int = option(1000, "Maximum number of updates.", group=TRAINING, minimum=1)
+    learning_rate: float = option(5e-3, "Learning rate of Adam.", group=TRAINING, above=0)
+    warmup: int = option(100, "Updates in which the learning rate rises.", group=TRAINING, minimum=0)
+    decay: bool = option(True, "Let the learning rate fall to 0 at the last update.", group=TRAINING)
+    held_out: float = option(
+        0.15, "Share of the sentences that only validate, before all train.", group=TRAINING, minimum=0, below=1
+    )
+    validate_from: int = option(200, "Update of the first dev loss.", group=TRAINING, minimum=0)
+
     k: int = option(32, "Neighbours.", minimum=1, maximum=LARGEST_K)
     without: tuple[str, ...] = option(
         (), f"Parts of the context to leave out, separated by commas: {', '.join(CONTEXT)}.", choices=tuple(CONTEXT)
     )
-    hidden: int = option(48, "Size of the hidden layers.", group=NETWORKS, minimum=1, maximum=LARGEST_LAYER)
+    hidden: int = option(32, "Size of the hidden layers.", group=NETWORKS, minimum=1, maximum=LARGEST_LAYER)
 
     def untrained(self, scale: float) -> Evidence:
         return Evidence(self.k, scale, hidden=self.hidden, without=self.without, seed=self.seed)

@@ -5,7 +5,7 @@ from typing import Any
 
 from knnmt.options import Options, option
 
-_GROUP = "Training"
+TRAINING = "Training"  # the heading of its options
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,21 @@ class Recipe(Options):
     """
 
     seed: int = option(1, "The same seed gives the same result.", minimum=0)
-    updates: int = option(5000, "Maximum number of updates.", group=_GROUP, minimum=1)
-    batch_sentences: int = option(32, "Sentences per update.", group=_GROUP, minimum=1)
-    learning_rate: float = option(3e-4, "Learning rate of Adam.", group=_GROUP, above=0)
-    adam_betas: tuple[float, float] = option((0.9, 0.98), "Betas of Adam.", group=_GROUP, minimum=0, below=1)
-    adam_eps: float = option(1e-8, "Epsilon of Adam.", group=_GROUP, above=0)
-    warmup: int = option(0, "Updates in which the learning rate rises.", group=_GROUP, minimum=0)
-    decay: bool = option(False, "Let the learning rate fall to 0 at the last update.", group=_GROUP)
-    clip: float = option(1.0, "Maximum norm of the gradient.", group=_GROUP, above=0)
-    label_smoothing: float = option(0.001, "Label smoothing on the mixture.", group=_GROUP, minimum=0, below=1)
-    validate_from: int = option(1000, "Update of the first dev loss.", group=_GROUP, minimum=0)
-    validate_every: int = option(100, "Updates between dev losses.", group=_GROUP, minimum=1)
-    patience: int = option(30, "Validations without a better dev loss before training ends.", group=_GROUP, minimum=1)
+    updates: int = option(5000, "Maximum number of updates.", group=TRAINING, minimum=1)
+    batch_sentences: int = option(32, "Sentences per update.", group=TRAINING, minimum=1)
+    learning_rate: float = option(3e-4, "Learning rate of Adam.", group=TRAINING, above=0)
+    adam_betas: tuple[float, float] = option((0.9, 0.98), "Betas of Adam.", group=TRAINING, minimum=0, below=1)
+    adam_eps: float = option(1e-8, "Epsilon of Adam.", group=TRAINING, above=0)
+    warmup: int = option(0, "Updates in which the learning rate rises.", group=TRAINING, minimum=0)
+    decay: bool = option(False, "Let the learning rate fall to 0 at the last update.", group=TRAINING)
+    clip: float = option(1.0, "Maximum norm of the gradient.", group=TRAINING, above=0)
+    label_smoothing: float = option(0.001, "Label smoothing on the mixture.", group=TRAINING, minimum=0, below=1)
+    validate_from: int = option(1000, "Update of the first dev loss.", group=TRAINING, minimum=0)
+    validate_every: int = option(100, "Updates between dev losses.", group=TRAINING, minimum=1)
+    patience: int = option(30, "Validations without a better dev loss before training ends.", group=TRAINING, minimum=1)
 
     held_out: float = option(
-        0.0, "Share of the sentences that only validate, before all train.", group=_GROUP, minimum=0, below=1
+        0.0, "Share of the sentences that only validate, before all train.", group=TRAINING, minimum=0, below=1
     )
 
     def rate(self, update: int) -> float:
