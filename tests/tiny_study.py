@@ -32,7 +32,7 @@ _TRAINING: dict[str, Any] = {
 QUICK = Preset(
     "quick",
     beta=PRESETS["tuned"].beta,
-    options={"vanilla": {"decode_best": 0}, "adaptive": _TRAINING, "robust": _TRAINING},
+    options={"vanilla": {"decode_best": 0}, "adaptive": _TRAINING, "robust": _TRAINING, "evidence": _TRAINING},
 )
 
 SHORT = Settings(max_length=8, split=False)

@@ -130,7 +130,7 @@ def test_all_domains_and_studies(benchmark: Path) -> None:
                 if step.method == "robust":
                     assert options.get("beta") == beta
                 seen.add((step.memory.domain, step.method))
-    assert seen == {(d, m) for d in (HALVED, PLAIN, GZIPPED) for m in ("vanilla", "adaptive", "robust")}
+    assert seen == {(d, m) for d in (HALVED, PLAIN, GZIPPED) for m in ("vanilla", "adaptive", "robust", "evidence")}
 
 
 def test_values_are_those_of_the_paper() -> None:

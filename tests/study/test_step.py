@@ -15,7 +15,20 @@ from knnmt.study.benchmark import Split
 from knnmt.study.lab import BaseModel
 from knnmt.study.setup import VANILLA_K, Setup
 from knnmt.study.step import Estimate, Step
-from knnmt.study.steps import Build, Collect, Comet, Compare, Finetune, Fit, Judge, Mix, System, Translate, View
+from knnmt.study.steps import (
+    Build,
+    Collect,
+    CollectContext,
+    Comet,
+    Compare,
+    Finetune,
+    Fit,
+    Judge,
+    Mix,
+    System,
+    Translate,
+    View,
+)
 from knnmt.study.studies import main
 
 TWO = (HALVED, PLAIN)
@@ -71,7 +84,7 @@ def check(setup: Setup, other: Setup, touched: Callable[[Step], bool]) -> None:
 
 def test_every_kind_of_step_is_looked_at(setup: Setup) -> None:
     kinds = {type(step) for step in closure(wanted(setup)).values()}
-    assert kinds == {Build, Collect, Comet, Compare, Finetune, Fit, Judge, Mix, Translate, View}
+    assert kinds == {Build, Collect, CollectContext, Comet, Compare, Finetune, Fit, Judge, Mix, Translate, View}
     assert len({each.kind for each in kinds}) == len(kinds), "each has a directory of its own"
 
 

@@ -7,9 +7,10 @@ from typing import Any
 from knnmt.datastore.cuts import Cut
 from knnmt.study.benchmark import Benchmark, Domain
 from knnmt.study.lab import BaseModel
-from knnmt.study.steps import Build, Collect, Fit, Judge, Memory, Mix, Model, System, Translate, View
+from knnmt.study.steps import Build, Collect, CollectContext, Fit, Judge, Memory, Mix, Model, System, Translate, View
 
 VANILLA_K = 32  # the largest K that vanilla is tuned for
+EVIDENCE_K = 32
 METHODS = ("vanilla", "adaptive", "robust")
 
 
@@ -76,7 +77,7 @@ class Setup:
 
         Args:
             memory: what is searched; by default the domain's store
-            k: number of neighbours; by default 8, and vanilla tunes it
+            k: number of neighbours; by default 8, 32 for evidence, and vanilla tunes it
             options: further options of the method
         """
         memory = memory or self.store(domain)
@@ -86,7 +87,7 @@ class Setup:
             features = Collect(memory, domain.dev, k or given.get("k", VANILLA_K), distances)
             fixed = {**given, "k": k or given["k"]} if given else {}
             return Fit(features, method, _items(options | ({"k": k} if k else {})), fixed=_items(fixed))
-        k = k or self.k
+        k = k or (EVIDENCE_K if method == "evidence" else self.k)
         vanilla = None
         if method == "adaptive":
             if domain.name in self.preset.temperature:
@@ -95,7 +96,8 @@ class Setup:
                 vanilla = self.fit(domain, "vanilla")  # of the whole store: T is one setting, as in the paper
         if method == "robust" and domain.name in self.preset.beta:
             options.setdefault("beta", self.preset.beta[domain.name])
-        return Fit(Collect(memory, domain.dev, k, distances), method, _items(options | {"k": k}), vanilla)
+        collect = CollectContext if method == "evidence" else Collect
+        return Fit(collect(memory, domain.dev, k, distances), method, _items(options | {"k": k}), vanilla)
 
     def fit_masked(self, domain: Domain, method: str, memories: Sequence[Memory]) -> Fit:
         """A method fitted on dev pairs whose neighbours are taken from several memories, to be used with the first."""
@@ -125,8 +127,8 @@ class Setup:
 
     def judge(self, test: Domain, fit: Fit, memory: Memory | None = None) -> Judge:
         """NLL and λ of a fitted combiner on a domain's test set."""
-        features = Collect(memory or fit.memory, test.test, fit.features.k, fit.features.distances)
-        return Judge(features, fit)
+        collect = type(fit.features) if isinstance(fit.features, Collect) else Collect
+        return Judge(collect(memory or fit.memory, test.test, fit.features.k, fit.features.distances), fit)
 
 
 def _items(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -1,6 +1,6 @@
 """The steps that studies are made of, one kind of work per file."""
 
-from knnmt.study.steps.features import Collect, Judge, Mix
+from knnmt.study.steps.features import Collect, CollectContext, Judge, Mix
 from knnmt.study.steps.finetune import Finetune
 from knnmt.study.steps.fit import Fit
 from knnmt.study.steps.memories import Build, Memory, View
@@ -9,6 +9,7 @@ from knnmt.study.steps.translate import Comet, Compare, Model, System, Translate
 __all__ = [
     "Build",
     "Collect",
+    "CollectContext",
     "Comet",
     "Compare",
     "Finetune",

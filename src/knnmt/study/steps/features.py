@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from knnmt.combiner import Needs
+from knnmt.combiner import CONTEXT, Needs
 from knnmt.evaluation import accuracy, lambda_curve
 from knnmt.study.benchmark import Split
 from knnmt.study.lab import Lab
@@ -31,6 +31,7 @@ class Collect(Step):
 
     kind: ClassVar[str] = "features"
     seconds_per_unit: ClassVar[float] = 1 / 500
+    context: ClassVar[frozenset[str]] = frozenset()  # what of it is collected
 
     memory: Memory
     split: Split
@@ -59,7 +60,8 @@ class Collect(Step):
     def run(self, lab: Lab) -> Result:
         searcher = lab.searcher(self.memory, self.distances)
         k = min(self.k, searcher.store.entry_count)
-        features = collect_features(lab.engine(self.memory.model), searcher, self.split.pairs, Needs(k, top=k))
+        needs = Needs(k, top=k, context=self.context)
+        features = collect_features(lab.engine(self.memory.model), searcher, self.split.pairs, needs)
         sources = np.array([pair.hashes.source for pair in self.split.pairs], np.uint64)
         save_features(features, lab.work.directory(self) / _FILE)
         return {
@@ -73,6 +75,14 @@ class Collect(Step):
             "median_nearest": features.median_nearest,
             "leaked": int(searcher.store.contains(sources, "source").sum()),
         }
+
+
+@dataclass(frozen=True)
+class CollectContext(Collect):
+    """The same with the neighbours' context, which takes longer to find."""
+
+    kind: ClassVar[str] = "context"
+    context: ClassVar[frozenset[str]] = frozenset(CONTEXT)
 
 
 @dataclass(frozen=True)

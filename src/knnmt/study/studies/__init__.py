@@ -2,6 +2,7 @@
 
 from knnmt.study.studies.ablation import Ablation
 from knnmt.study.studies.confidence import Confidence
+from knnmt.study.studies.evidence import Evidence
 from knnmt.study.studies.finetune import FineTune
 from knnmt.study.studies.lambdas import Lambdas
 from knnmt.study.studies.main import Main
@@ -22,6 +23,7 @@ STUDIES: dict[str, Study] = {
         Neighbours(),
         Ablation(),
         Quantised(),
+        Evidence(),
         OffDomain(),
         FineTune(),
     )

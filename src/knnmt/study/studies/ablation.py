@@ -10,7 +10,7 @@ from knnmt.study.benchmark import Domain
 from knnmt.study.setup import Setup
 from knnmt.study.step import Result, Step
 from knnmt.study.steps import Compare, Fit, System
-from knnmt.study.studies.figures import all_held, processors_note, sentences_note
+from knnmt.study.studies.figures import all_held, over_seeds, processors_note, sentences_note
 from knnmt.study.studies.study import DomainStudy, Results
 
 ROWS = {
@@ -70,8 +70,8 @@ class Ablation(DomainStudy):
         rows = []
         of_paper = domain.name == "it"
         for name, label in ROWS.items():
-            cells: list[Cell | str] = [label, _mean(bleu[name], "bleu", ".2f")]
-            cells += [_mean(judged[name], figure, ".4f") for figure in ("nll", "accuracy")]
+            cells: list[Cell | str] = [label, over_seeds(bleu[name], "bleu", ".2f")]
+            cells += [over_seeds(judged[name], figure, ".4f") for figure in ("nll", "accuracy")]
             cells.append(number(fmean(nll[name]) - fmean(nll[""]), "+.4f") if name else number(None))
             if of_paper:
                 published = paper.MAIN[name]["it"] if name in paper.MAIN else paper.ABLATION[name]
@@ -85,17 +85,6 @@ class Ablation(DomainStudy):
         ]
         table = Table(f"ablation-{domain.name}", f"Ablation on {domain.name}", columns, rows, notes)
         return Section(self.name, self.title, self.about, [table], claims=_claims(domain, nll, bleu))
-
-
-def _mean(found: list[Result], name: str, spec: str) -> Cell:
-    values = [each[name] for each in found]
-    record: dict[str, Any] = {"values": values, "versions": found[0]["versions"]}
-    for name in ("signature", "seed"):
-        record[f"{name}s"] = [each[name] for each in found]
-    cell = number(fmean(values), spec, record=record)
-    if len(values) == 1:
-        return cell
-    return Cell(f"{cell.text} ± {stdev(values):{spec}}", cell.value, record=record | {"deviation": stdev(values)})
 
 
 def _claims(domain: Domain, nll: dict[str, list[float]], bleu: dict[str, list[Result]]) -> list[Claim]:

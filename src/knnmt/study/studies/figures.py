@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,18 @@ def figure_cell(result: Result, name: str, spec: str = ".3f", **more: Any) -> Ce
     names = ("signature", "seed", "processor", "versions")
     record: dict[str, Any] = {each: result[each] for each in names if each in result}
     return number(result[name], spec, record=record, **more)
+
+
+def over_seeds(found: Sequence[Result], name: str, spec: str) -> Cell:
+    """The mean of a figure over the seeds of a system, and its deviation if there are several."""
+    values = [each[name] for each in found]
+    record: dict[str, Any] = {"values": values, "versions": found[0]["versions"]}
+    for name in ("signature", "seed"):
+        record[f"{name}s"] = [each[name] for each in found]
+    cell = number(fmean(values), spec, record=record)
+    if len(values) == 1:
+        return cell
+    return Cell(f"{cell.text} ± {stdev(values):{spec}}", cell.value, record=record | {"deviation": stdev(values)})
 
 
 def sentences_note(domain: Domain) -> str:
