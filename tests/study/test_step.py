@@ -178,7 +178,9 @@ def test_more_seeds_and_more_domains_add_steps(setup: Setup, benchmark: Path) ->
         for study in STUDIES.values():
             few, many = (closure(study.steps(each)) for each in (fewer, setup))
             gone = {type(step) for step in few.values() if step.key not in many}
-            assert gone <= ({Compare} if study.name in ("ablation", "offdomain") else set()), study.name
+            assert gone <= ({Compare} if study.name in ("ablation", "offdomain", "evidence-limits") else set()), (
+                study.name
+            )
 
 
 ANOTHER: dict[str, Any] = {"str": "other", "int": 7, "float": 0.5}

@@ -3,6 +3,7 @@
 from knnmt.study.studies.ablation import Ablation
 from knnmt.study.studies.confidence import Confidence
 from knnmt.study.studies.evidence import Evidence
+from knnmt.study.studies.evidence_limits import EvidenceLimits
 from knnmt.study.studies.finetune import FineTune
 from knnmt.study.studies.lambdas import Lambdas
 from knnmt.study.studies.main import Main
@@ -24,6 +25,7 @@ STUDIES: dict[str, Study] = {
         Ablation(),
         Quantised(),
         Evidence(),
+        EvidenceLimits(),
         OffDomain(),
         FineTune(),
     )
