@@ -67,6 +67,7 @@ def _compare(session: Session, options: argparse.Namespace) -> dict[str, Any]:
     loop = _Loop(
         Robust(K, features.median_nearest / 10),
         features,
+        np.arange(len(features.lengths)),
         recipe,
         _perturber(features.dim, np.random.default_rng(0)),
     )
@@ -114,7 +115,7 @@ class _Uncached:
         chosen = self.rng.choice(len(self.session.pairs), self.recipe.batch_sentences, replace=False)
         pairs = [self.session.pairs[i] for i in chosen]
         features = collect_features(self.session.engine, self.session.searcher, pairs, Needs(K, K))
-        loop = _Loop(self.combiner, features, self.recipe, _perturber(features.dim, self.rng))
+        loop = _Loop(self.combiner, features, np.arange(len(pairs)), self.recipe, _perturber(features.dim, self.rng))
         loop._update(loop._alpha())
 
 

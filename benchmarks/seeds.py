@@ -3,9 +3,10 @@
     python benchmarks/seeds.py STORE dev.fr dev.en --limit 600
     python benchmarks/seeds.py STORE dev.fr dev.en --test test.fr test.en --test-limit 250
     python benchmarks/seeds.py STORE dev.fr dev.en --variants adaptive,robust,robust-wp,robust-dc,robust-pseudo-pairs
+    python benchmarks/seeds.py STORE dev.fr dev.en --variants robust,evidence,evidence-source --k 32
     python benchmarks/seeds.py STORE dev.fr dev.en --self-trained 2000     # trained on the store, judged on dev
 
-A variant is a method, or robust without a part of it. Model and search run once, whatever is trained.
+A variant is a method, or robust or evidence without a part of it. Model and search run once, whatever is trained.
 """
 
 import argparse
@@ -40,14 +41,16 @@ def main() -> None:
     options = parser.parse_args()
     knnmt.tune_allocator()
     session = Session.open(options.store, options.corpus, limit=options.limit)
-    dev = _features(session, session.pairs, options.k)
+    asked = (method_with(name.partition("-")[0], {"k": options.k}) for name in options.variants.split(","))
+    needs = Needs.of_all(method.needs(session.store.entry_count) for method in asked)
+    dev = _features(session, session.pairs, needs)
     judged = {"dev": dev}
     if options.test:
         pairs = list(Corpus(options.test, limit=options.test_limit))
-        judged["test"] = _features(session, pairs, options.k)
+        judged["test"] = _features(session, pairs, needs)
     train_on = dev
     if options.self_trained:
-        train_on = collect_stored(session.engine, session.searcher, options.self_trained, Needs(options.k, options.k))
+        train_on = collect_stored(session.engine, session.searcher, options.self_trained, needs)
     result: dict[str, dict[str, Any]] = {"base": {name: features.base_nll for name, features in judged.items()}}
     for variant in options.variants.split(","):
         result[variant] = _variant(session, train_on, judged, variant, options)
@@ -64,8 +67,8 @@ def main() -> None:
         )
 
 
-def _features(session: Session, pairs: list[Pair], k: int) -> Features:
-    return collect_features(session.engine, session.searcher, pairs, Needs(k, k))
+def _features(session: Session, pairs: list[Pair], needs: Needs) -> Features:
+    return collect_features(session.engine, session.searcher, pairs, needs)
 
 
 def _variant(
@@ -77,7 +80,8 @@ def _variant(
         given = {"k": options.k, "seed": seed} | ({"beta": options.beta} if name == "robust" else {})
         method = method_with(name, given | ({"without": part} if part else {}))
         of_store = partial(combiner_of_method, session.store)
-        combiner = method.fit(Fitting(train_on, session.store, session.engine, None, of_store)).combiner
+        again = partial(session.found_again, needs=method.needs(0), seed=seed)
+        combiner = method.fit(Fitting(train_on, session.store, session.engine, None, of_store, again)).combiner
         for split, features in judged.items():
             found[split].append(features.judge(combiner))
     return {

@@ -106,7 +106,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_table: None) ->
 def test_a_package_gives_a_method_by_an_entry_point(package: Path) -> None:
     half = method_named("half")
     assert options_of(half)["k"].default == 4
-    assert list(methods()) == ["vanilla", "adaptive", "robust", "half"]
+    assert list(methods()) == ["vanilla", "adaptive", "robust", "evidence", "half"]
     assert isinstance(method_with("half", {"k": 2}), half)
 
 
@@ -114,7 +114,7 @@ def test_a_package_gives_a_method_by_an_entry_point(package: Path) -> None:
 def test_a_broken_package_does_not_hide_the_others(package: Path, broken: str) -> None:
     (package / "entry_points.txt").write_text(f"[knnmt.methods]\nhalf = {broken}\n", encoding="utf-8")
     with pytest.warns(UserWarning, match=f"The method half cannot be loaded from {broken}"):
-        assert list(methods()) == ["vanilla", "adaptive", "robust"]
+        assert list(methods()) == ["vanilla", "adaptive", "robust", "evidence"]
 
 
 def test_an_option_that_a_method_does_not_have() -> None:

@@ -17,7 +17,7 @@ from knnmt.errors import StoreError
 from knnmt.methods import Robust
 from knnmt.model import TorchEngine
 from knnmt.search import Searcher
-from knnmt.training import Features, collect_features, load_features, mix_features, save_features
+from knnmt.training import Features, collect_features, join_features, load_features, mix_features, save_features
 
 K = 3
 
@@ -148,3 +148,26 @@ def test_parts_that_do_not_belong_together(features: Features) -> None:
     for other in (fewer, swapped):
         with pytest.raises(ValueError, match="the same pairs and number of neighbours"):
             mix_features([features, other], seed=1)
+
+
+def test_joined_and_taken_apart(features: Features) -> None:
+    joined = join_features([features, marked(features, 3)])
+    count = len(features.lengths)
+    check_same(joined.sentences(np.arange(count)), replace(features, queries=None))
+    check_same(joined.sentences(np.arange(count, 2 * count)), replace(marked(features, 3), queries=None))
+    start = int(features.lengths[:2].sum())
+    rows = slice(start, start + int(features.lengths[2]))
+    one = features.sentences(np.array([2]))
+    assert one.lengths.tolist() == [features.lengths[2]]
+    assert torch.equal(one.tokens, features.tokens[rows])
+    assert torch.equal(one.observation.ids, features.observation.ids[rows])
+    if features.queries is not None:
+        assert one.queries is not None
+        assert torch.equal(one.queries, features.queries[rows])
+
+
+def test_narrowed(features: Features) -> None:
+    narrow = features.narrowed(Needs(2, top=1))
+    assert (narrow.k, narrow.observation.log_p_top.shape[1]) == (2, 1)
+    assert torch.equal(narrow.observation.ids, features.observation.ids[:, :2])
+    assert narrow.observation.columns().keys() <= features.observation.columns().keys()

@@ -9,19 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from sentences import SENTENCES
 from tolerances import NLL, SHARE
 from worlds import make_store
 
-from knnmt.combiner import Combiner
+from knnmt.combiner import CONTEXT, Combiner, Needs
 from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import Settings
 from knnmt.errors import KnnmtError, MethodError, StoreError
-from knnmt.methods import Method, Vanilla, load_combiner, registry
+from knnmt.methods import Method, Vanilla, load_combiner, method_with, registry
 from knnmt.methods.vanilla import KS, LAMBDAS, TEMPERATURES
 from knnmt.model import TranslationModel
-from knnmt.workflow import fit
+from knnmt.workflow import fit, fit_method
 from knnmt.workflow import fitting as module
+from knnmt.workflow.session import Session
 
 WriteCorpus = Callable[..., list[Path]]
 # some of the store's kind, so that neighbours help, and none of its sentences
@@ -210,3 +212,31 @@ def test_a_store_of_another_model_is_refused(store: Store, model: TranslationMod
     other.hf.model.decoder.layers[0].fc1.weight.data += 1
     with pytest.raises(StoreError, match="made with another model"):
         fit(store, dev, model=other)
+
+
+def test_what_is_stored_finds_itself_again(store: Store, model: TranslationModel, dev: list[Path]) -> None:
+    session = Session.open(store, dev, model=model)
+    needs = Needs(4, 2, frozenset(CONTEXT))
+    found = session.found_again(6, needs)
+    assert len(found.lengths) == 6
+    assert found.gold_in_k(4) == 1
+    assert found.median_nearest < 1e-3 < session.features(needs).median_nearest
+    assert found.observation.source_similarity is not None
+    assert float(found.observation.source_similarity.amax(1).min()) == pytest.approx(1, abs=1e-5)
+    assert torch.equal(session.found_again(6, needs).tokens, found.tokens), "the same seed"
+    assert not torch.equal(session.found_again(6, needs, seed=2).tokens, found.tokens)
+
+
+def test_evidence_learns_what_is_stored(store: Store, model: TranslationModel, dev: list[Path]) -> None:
+    """Dev pairs never find themselves, so they cannot teach it."""
+    quick = {"updates": 60, "learning_rate": 0.02, "held_out": 0.0, "validate_from": 60, "warmup": 0}
+    session = Session.open(store, dev, model=model)
+    nll = {}
+    for remembered in (0, 10):
+        fitted = fit_method(method_with("evidence", quick | {"k": 8, "remembered": remembered}), session)
+        assert fitted.combiner.record["training"]["remembered"] == remembered
+        assert fitted.combiner.record["nll"] == pytest.approx(
+            session.features(fitted.combiner.needs).judge(fitted.combiner)[0]
+        )
+        nll[remembered] = session.found_again(10, fitted.combiner.needs, seed=5).judge(fitted.combiner)[0]
+    assert nll[10] < nll[0] / 2

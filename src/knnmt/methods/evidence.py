@@ -11,9 +11,10 @@ from knnmt.combiner import CONTEXT, LOG_ZERO, Combination, Needs, Observation, T
 from knnmt.combiner.trained import seeded
 from knnmt.errors import MethodError
 from knnmt.methods.evidence_inputs import BEHIND, KINDS, TOP, Standardised, of_neighbours, of_rows, row_size
-from knnmt.methods.method import LARGEST_K
+from knnmt.methods.method import LARGEST_K, Fitting
 from knnmt.methods.trained import LARGEST_LAYER, NETWORKS, TrainedMethod
 from knnmt.options import option
+from knnmt.training import Features, join_features
 from knnmt.training.recipe import TRAINING
 
 _MEASURED = 8192  # about as many rows tell the mean and deviation of the inputs
@@ -116,6 +117,8 @@ class EvidenceMethod(TrainedMethod):
 
     Attributes:
         without: parts of the context to leave out
+        remembered: how many sentences of the store also train as they are found when they are translated again. No
+            dev pair tells that a neighbour with the same source should be followed word for word
         hidden: size of the hidden layers
     """
 
@@ -135,7 +138,20 @@ class EvidenceMethod(TrainedMethod):
     without: tuple[str, ...] = option(
         (), f"Parts of the context to leave out, separated by commas: {', '.join(CONTEXT)}.", choices=tuple(CONTEXT)
     )
+    remembered: int = option(
+        100, "Sentences of the store that also train, so that what is stored comes back.", group=TRAINING, minimum=0
+    )
     hidden: int = option(32, "Size of the hidden layers.", group=NETWORKS, minimum=1, maximum=LARGEST_LAYER)
 
     def untrained(self, scale: float) -> Evidence:
         return Evidence(self.k, scale, hidden=self.hidden, without=self.without, seed=self.seed)
+
+    def taught(self, fitting: Fitting) -> Features:
+        if not self.remembered:
+            return fitting.features
+        again, needs = fitting.again(self.remembered), self.needs(0)
+        parts = [each.narrowed(needs) for each in (fitting.features, again)]
+        return join_features(parts)
+
+    def training_record(self) -> dict[str, Any]:
+        return super().training_record() | {"remembered": self.remembered}

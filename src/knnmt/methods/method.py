@@ -23,6 +23,7 @@ class Fitting:
         store, engine: the store that was searched, and the engine that computed the states
         bleu: BLEU of a combiner on the first n dev sentences; None where there are none to decode
         of_store: the store's combiner of a method, by the method's name; None where it has none
+        again: features of n sentences of the store that are translated again, so that they find themselves
     """
 
     features: Features
@@ -30,6 +31,7 @@ class Fitting:
     engine: Engine
     bleu: Callable[[Combiner, int], float] | None
     of_store: Callable[[str], Combiner | None]
+    again: Callable[[int], Features]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from knnmt.combiner import Combiner, Observation
+from knnmt.combiner import Combiner, Needs, Observation
 from knnmt.memory import Mixture
 from knnmt.ranges import ranges
 
@@ -80,6 +80,10 @@ class Features:
             queries=None if self.queries is None else self.queries[rows],
         )
 
+    def narrowed(self, needs: Needs) -> "Features":
+        """What a combiner with these needs is shown, without the rest."""
+        return replace(self, observation=self.observation.take(slice(None), needs))
+
     def skipping(self, above: float) -> "Features":
         """A copy without neighbours at positions where the model's highest probability is above `above`."""
         seen = self.observation
@@ -107,6 +111,19 @@ class Features:
             rows = slice(start, start + _ROWS)
             seen = self.observation.take(rows, combiner.needs)
             yield rows, Mixture(seen, combiner.combine(seen))
+
+
+def join_features(parts: Sequence[Features]) -> Features:
+    """The features of several sets of pairs, one after the other; without queries."""
+    return replace(
+        parts[0],
+        observation=Observation.concatenate([part.observation for part in parts]),
+        tokens=torch.cat([part.tokens for part in parts]),
+        log_p=torch.cat([part.log_p for part in parts]),
+        log_p_sum=torch.cat([part.log_p_sum for part in parts]),
+        lengths=np.concatenate([part.lengths for part in parts]),
+        queries=None,
+    )
 
 
 def mix_features(parts: Sequence[Features], seed: int) -> Features:

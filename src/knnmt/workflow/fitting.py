@@ -186,7 +186,8 @@ def fit_method(method: Method, session: Session, settings: Settings | None = Non
         settings: settings of the beam search, for methods that compare translations
     """
     store = session.store
-    features = session.features(check_method(method, store), method.seed, keep_queries=method.reads_keys)
+    needs = check_method(method, store)
+    features = session.features(needs, method.seed, keep_queries=method.reads_keys)
     if not features.observation.exists.any():
         raise MethodError(f"No other sentence of {store.path} is left to learn from; give dev pairs.")
 
@@ -205,6 +206,7 @@ def fit_method(method: Method, session: Session, settings: Settings | None = Non
             # the store's own sentences cannot be decoded: each would find itself
             bleu=bleu if session.pairs else None,
             of_store=lambda wanted: combiner_of_method(store, wanted),
+            again=lambda count: session.found_again(count, needs, method.seed),
         )
     )
     fitted.combiner.record = _record(session, features, fitted.combiner) | fitted.record

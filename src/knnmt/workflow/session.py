@@ -9,7 +9,7 @@ import numpy as np
 from knnmt.binding import check_binding, load_model
 from knnmt.combiner import Needs
 from knnmt.corpus import Corpus, CorpusSummary, Pair, text_hash
-from knnmt.datastore import Store
+from knnmt.datastore import Store, StoredSentences
 from knnmt.decoding import Settings
 from knnmt.decoding.settings import GENERATE
 from knnmt.model import Engine, Purpose, TranslationModel, choose_engine
@@ -93,6 +93,12 @@ class Session:
             found = collect_stored(self.engine, self.searcher, self.drawn, needs, seed=seed, keep_queries=keep_queries)
         self._collected[key] = found
         return found
+
+    def found_again(self, count: int, needs: Needs, seed: int = 1) -> Features:
+        """What is found if some of the store's sentences are translated again; each of them finds itself."""
+        stored = StoredSentences(self.store)
+        drawn = np.random.default_rng([seed, 3]).permutation(len(stored))[:count]
+        return collect_features(self.engine, self.searcher, stored.pairs(drawn), needs)
 
     def in_store(self) -> list[bool]:
         """Whether the normalised source of each pair is in the store."""
