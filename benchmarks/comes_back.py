@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--model", help="the model, if it was moved")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--length-penalty", type=float, default=Settings().length_penalty)
+    parser.add_argument("--length-penalty", type=float)
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print N sentences that did not come back")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -94,7 +94,7 @@ def test_the_index(run: Run) -> None:
 
 def test_decoding(run: Run) -> None:
     assert Settings().beam == 4
-    assert Settings().length_penalty == 0.6
+    assert Settings().penalty == 0.6
     shown = json.loads((run.report.path / "tables" / "main-bleu.json").read_text())
     own = [cell["signature"] for row in shown["rows"] for cell in row if "signature" in cell]
     assert len(own) == 8

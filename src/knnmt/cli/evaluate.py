@@ -22,7 +22,7 @@ def evaluate(
     limit: options.Limit = None,
     force: options.Force = False,
     beam: options.Beam = 4,
-    length_penalty: options.LengthPenalty = 0.6,
+    length_penalty: options.LengthPenalty = None,
     max_length: options.MaxLength = None,
     batch_size: options.BatchSize = 32,
     engine: options.Engine = "auto",

@@ -36,6 +36,10 @@ def fit(
             "--force", help="Also replace a better combiner of that name; do not check the pairs' languages and order."
         ),
     ] = False,
+    tune_length_penalty: Annotated[
+        bool,
+        typer.Option("--tune-length-penalty", help="Find the length penalty with the best BLEU on 200 dev sentences."),
+    ] = False,
     model: options.Moved = None,
     device: options.Device = "auto",
     threads: options.Threads = None,
@@ -54,6 +58,8 @@ def fit(
 
         knnmt fit memory dev.tsv --method vanilla
 
+        knnmt fit memory dev.tsv --method evidence --tune-length-penalty
+
         knnmt fit memory dev.tsv --without dc,pseudo-pairs --name my-ablation
     """
     from knnmt.cli.fit_report import show
@@ -71,6 +77,7 @@ def fit(
         sentences=sentences,
         limit=limit,
         force=force,
+        tune_length_penalty=tune_length_penalty,
         model=model,
         device=device,
         **parsed(method_named(method), given),

@@ -30,7 +30,10 @@ Moved = Annotated[
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.", show_default=False)]
 Beam = Annotated[int, typer.Option(min=1, help="Hypotheses kept per sentence.")]
-LengthPenalty = Annotated[float, typer.Option(help="Scores are divided by length to this power.")]
+LengthPenalty = Annotated[
+    float | None,
+    typer.Option(help="Scores are divided by length to this power; what was tuned, or 0.6.", show_default=False),
+]
 MaxLength = Annotated[
     int | None,
     typer.Option(min=1, help="Maximum tokens of a translation; 1.2 × source + 10 by default.", show_default=False),

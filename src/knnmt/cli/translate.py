@@ -15,7 +15,7 @@ def translate(
         typer.Option(help="A fitted combiner's name, or base; by default the best fitted.", show_default=False),
     ] = None,
     beam: options.Beam = 4,
-    length_penalty: options.LengthPenalty = 0.6,
+    length_penalty: options.LengthPenalty = None,
     max_length: options.MaxLength = None,
     n_best: Annotated[int, typer.Option(min=1, help="Translations per line of input, one per line of output.")] = 1,
     batch_size: options.BatchSize = 32,

@@ -123,7 +123,7 @@ class _Beams:
         self.finished_lengths = torch.cat([self.finished_lengths, lengths], 1).gather(1, order)
 
     def _norm(self) -> float:
-        return float((self.length + self.given) ** self.settings.length_penalty)
+        return float((self.length + self.given) ** self.settings.penalty)
 
     def _cannot_improve(self, running: Tensor) -> Tensor:
         """Whether the best running hypothesis, at its present length, is no better than the worst finished one."""

@@ -69,7 +69,7 @@ class GenerateSearch:
             do_sample=False,
             num_beams=settings.beam,
             num_return_sequences=settings.n_best,
-            length_penalty=settings.length_penalty if settings.beam > 1 else 1.0,  # greedy search has none
+            length_penalty=settings.penalty if settings.beam > 1 else 1.0,  # greedy search has none
             early_stopping=False,
             max_length=max(caps),
             max_new_tokens=None,

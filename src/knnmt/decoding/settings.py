@@ -1,13 +1,15 @@
 """The settings of the search; the signature contains all of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from knnmt.combiner import Combiner
 from knnmt.errors import MethodError
 from knnmt.model import check_names
 from knnmt.search import machine_memory
 
 GENERATE = "generate"
 LARGEST = {"beam": 1024, "batch_size": 1024, "n_best": 1024, "max_length": 65_536}  # memory grows with each
+PAPER_PENALTY = 0.6
 _LARGEST_PENALTY = 10  # with more, length ** penalty leaves the range of floats
 
 
@@ -17,7 +19,8 @@ class Settings:
 
     Attributes:
         beam: hypotheses kept per sentence
-        length_penalty: scores are divided by length ** length_penalty
+        length_penalty: scores are divided by length ** length_penalty; None: the one that was tuned for the combiner,
+            or the paper's 0.6
         max_length: maximum number of tokens of a translation; None: int(1.2 × source tokens) + 10
         n_best: translations returned per sentence
         batch_size: sentences decoded together; it does not change the translations
@@ -30,7 +33,7 @@ class Settings:
     """
 
     beam: int = 4
-    length_penalty: float = 0.6
+    length_penalty: float | None = None
     max_length: int | None = None
     n_best: int = 1
     batch_size: int = 32
@@ -49,8 +52,8 @@ class Settings:
                 raise MethodError(
                     f"--{option} is {getattr(self, name)}, but at most {largest:,} is possible; lower it."
                 )
-        if not abs(self.length_penalty) <= _LARGEST_PENALTY:
-            raise MethodError(f"A length penalty of {self.length_penalty:g} makes no sense; give one around 1.")
+        if not abs(self.penalty) <= _LARGEST_PENALTY:
+            raise MethodError(f"A length penalty of {self.penalty:g} makes no sense; give one around 1.")
         check_names(self.engine, self.precision, GENERATE)
         if not 0 < self.skip_above <= 1:
             raise MethodError(f"skip-above is a probability, not {self.skip_above:g}; give one above 0, such as 0.99.")
@@ -69,6 +72,16 @@ class Settings:
             )
 
     @property
+    def penalty(self) -> float:
+        """The length penalty as a number."""
+        return PAPER_PENALTY if self.length_penalty is None else self.length_penalty
+
+    def tuned_for(self, combiner: Combiner | None) -> "Settings":
+        """With the length penalty that was tuned for a combiner, unless another one is asked for."""
+        tuned = combiner.record.get("length_penalty") if combiner else None
+        return self if tuned is None or self.length_penalty is not None else replace(self, length_penalty=float(tuned))
+
+    @property
     def splits(self) -> bool:
         """Whether lines are split. They are not for n-best lists, which are made of whole lines."""
         return self.split and self.n_best == 1
@@ -82,4 +95,4 @@ class Settings:
         longest = self.max_length or "1.2x+10"
         split = "yes" if self.splits else "no"
         skip = f"|skip:{self.skip_above:g}" if self.skip_above < 1 else ""
-        return f"beam:{self.beam}|lp:{self.length_penalty:g}|maxlen:{longest}|nbest:{self.n_best}|split:{split}{skip}"
+        return f"beam:{self.beam}|lp:{self.penalty:g}|maxlen:{longest}|nbest:{self.n_best}|split:{split}{skip}"

@@ -50,7 +50,8 @@ class Translator:
         store: Store | None = None,
     ) -> None:
         self.memory = memory
-        self.settings = settings or Settings(skip_above=memory.skip_above if memory else 1.0)
+        settings = settings or Settings(skip_above=memory.skip_above if memory else 1.0)
+        self.settings = settings.tuned_for(memory.combiner if memory else None)
         if memory is not None and memory.skip_above != self.settings.skip_above:
             raise MethodError(
                 f"The settings skip above {self.settings.skip_above:g}, but the memory above {memory.skip_above:g}; "
@@ -151,7 +152,7 @@ class Translator:
                     "make another translator."
                 )
         settings.check_vocabulary(self.model.vocab_size)
-        return settings
+        return settings.tuned_for(self.memory.combiner if self.memory else None)
 
     def _stream(self, lines: Iterable[str | None], settings: Settings) -> Iterator[Translation]:
         total, done = len(lines) if isinstance(lines, Sized) else None, 0

@@ -6,16 +6,16 @@ a combiner, `keep` saves it in the store.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from knnmt.combiner import Combiner, Needs
 from knnmt.datastore import Store, StoreWriter, storage_errors
 from knnmt.datastore.manifest import check_combiner_name
-from knnmt.decoding import Settings, Translator
+from knnmt.decoding import Settings
 from knnmt.errors import MethodError, StoreBusyError
-from knnmt.evaluation import corpus_bleu
 from knnmt.methods import (
     BASE,
     Fitted,
@@ -29,6 +29,7 @@ from knnmt.methods import (
 from knnmt.model import TranslationModel
 from knnmt.options import AUTO
 from knnmt.training import Features, check_projectable
+from knnmt.workflow.length_penalty import check_tunable, with_tuned_length_penalty
 from knnmt.workflow.session import SENTENCES, Session
 
 # Names that no combiner can have: other keys in an evaluation's JSON, and what `knnmt use` takes for no choice.
@@ -102,6 +103,7 @@ def fit(
     limit: int | None = None,
     settings: Settings | None = None,
     force: bool = False,
+    tune_length_penalty: bool = False,
     model: TranslationModel | str | None = None,
     device: str = "auto",
     **options: Any,
@@ -119,6 +121,7 @@ def fit(
         sentences: how many sentences are drawn from the store if there are no dev files
         limit: use only the first `limit` lines
         force: also replace a better combiner, and do not check that the dev pairs are in the model's languages
+        tune_length_penalty: find the length penalty with the best BLEU on dev, and keep it with the combiner
         model: the store's model, or its new path if it was moved
         options: options of the method: `k`, `without`, `updates`, …; `knnmt fit --help` lists all
 
@@ -143,7 +146,11 @@ def fit(
     session = Session.open(
         store, corpus, limit=limit, sentences=sentences, model=model, device=device, settings=settings, force=force
     )
+    if tune_length_penalty:
+        check_tunable(session)
     fitted = fit_method(method, session, settings)
+    if tune_length_penalty:
+        fitted = with_tuned_length_penalty(fitted, session, settings)
     combiner, features = fitted.combiner, session.features(fitted.combiner.needs, method.seed)
     previous = usable_combiner(store, name)
     previous_nll = None if previous is None else session.features(previous.needs, method.seed).judge(previous)[0]
@@ -191,20 +198,13 @@ def fit_method(method: Method, session: Session, settings: Settings | None = Non
     if not features.observation.exists.any():
         raise MethodError(f"No other sentence of {store.path} is left to learn from; give dev pairs.")
 
-    def bleu(combiner: Combiner, sentences: int) -> float:
-        pairs = session.pairs[:sentences]
-        plain = replace(settings or Settings(), split=False)
-        translator = Translator.open(store, combiner, settings=plain, model=session.model, searcher=session.searcher)
-        translations = list(translator.translate([pair.source for pair in pairs]))
-        return corpus_bleu(translations, [pair.target for pair in pairs], session.model.codec.target_lang)
-
     fitted = method.fit(
         Fitting(
             features=features,
             store=store,
             engine=session.engine,
             # the store's own sentences cannot be decoded: each would find itself
-            bleu=bleu if session.pairs else None,
+            bleu=partial(session.bleu, settings or Settings()) if session.pairs else None,
             of_store=lambda wanted: combiner_of_method(store, wanted),
             again=lambda count: session.found_again(count, needs, method.seed),
         )

@@ -1,17 +1,18 @@
 """The common part of fitting and evaluating: an open store, an engine, a searcher and a set of pairs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from knnmt.binding import check_binding, load_model
-from knnmt.combiner import Needs
+from knnmt.combiner import Combiner, Needs
 from knnmt.corpus import Corpus, CorpusSummary, Pair, text_hash
 from knnmt.datastore import Store, StoredSentences
-from knnmt.decoding import Settings
+from knnmt.decoding import Settings, Translator
 from knnmt.decoding.settings import GENERATE
+from knnmt.evaluation import corpus_bleu
 from knnmt.model import Engine, Purpose, TranslationModel, choose_engine
 from knnmt.search import Searcher
 from knnmt.training import Features, collect_features, collect_stored
@@ -99,6 +100,13 @@ class Session:
         stored = StoredSentences(self.store)
         drawn = np.random.default_rng([seed, 3]).permutation(len(stored))[:count]
         return collect_features(self.engine, self.searcher, stored.pairs(drawn), needs)
+
+    def bleu(self, settings: Settings, combiner: Combiner, sentences: int) -> float:
+        """BLEU of a combiner on the first pairs."""
+        pairs, plain = self.pairs[:sentences], replace(settings, split=False)
+        translator = Translator.open(self.store, combiner, settings=plain, model=self.model, searcher=self.searcher)
+        translations = list(translator.translate([pair.source for pair in pairs]))
+        return corpus_bleu(translations, [pair.target for pair in pairs], self.model.codec.target_lang)
 
     def in_store(self) -> list[bool]:
         """Whether the normalised source of each pair is in the store."""
