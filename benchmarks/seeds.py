@@ -53,7 +53,7 @@ def main() -> None:
         train_on = collect_stored(session.engine, session.searcher, options.self_trained, needs)
     result: dict[str, dict[str, Any]] = {"base": {name: features.base_nll for name, features in judged.items()}}
     for variant in options.variants.split(","):
-        result[variant] = _variant(session, train_on, judged, variant, options)
+        result[variant] = _variant(session, train_on, judged, needs, variant, options)
     if options.json:
         print(json.dumps(result, indent=2))
         return
@@ -72,7 +72,12 @@ def _features(session: Session, pairs: list[Pair], needs: Needs) -> Features:
 
 
 def _variant(
-    session: Session, train_on: Features, judged: dict[str, Features], variant: str, options: argparse.Namespace
+    session: Session,
+    train_on: Features,
+    judged: dict[str, Features],
+    needs: Needs,
+    variant: str,
+    options: argparse.Namespace,
 ) -> dict[str, dict[str, Any]]:
     name, _, part = variant.partition("-")
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in judged}
@@ -80,8 +85,9 @@ def _variant(
         given = {"k": options.k, "seed": seed} | ({"beta": options.beta} if name == "robust" else {})
         method = method_with(name, given | ({"without": part} if part else {}))
         of_store = partial(combiner_of_method, session.store)
-        again = partial(session.found_again, needs=method.needs(0), seed=seed)
-        combiner = method.fit(Fitting(train_on, session.store, session.engine, None, of_store, again)).combiner
+        stored, again = (partial(each, needs=needs, seed=seed) for each in (session.stored, session.found_again))
+        first = None if options.self_trained else stored
+        combiner = method.fit(Fitting(train_on, session.store, session.engine, None, of_store, first, again)).combiner
         for split, features in judged.items():
             found[split].append(features.judge(combiner))
     return {

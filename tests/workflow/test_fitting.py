@@ -63,7 +63,7 @@ def test_bleu_decides_among_the_best_few(
         decoded.append(hypotheses)
         return next(scores)
 
-    monkeypatch.setattr(module, "corpus_bleu", bleu)
+    monkeypatch.setattr("knnmt.workflow.session.corpus_bleu", bleu)
     settings = Settings(beam=1, max_length=6, split=False)
     report = fit(store, dev, "vanilla", model=model, decode_best=3, decode_sentences=2, settings=settings)
     scored = report.fitted.record["bleu"]

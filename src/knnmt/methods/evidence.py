@@ -1,7 +1,7 @@
 """Evidence: each neighbour is judged by its distance, by the model's confidence, and by the context it stands in."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
@@ -14,7 +14,7 @@ from knnmt.methods.evidence_inputs import BEHIND, KINDS, TOP, Standardised, of_n
 from knnmt.methods.method import LARGEST_K, Fitting
 from knnmt.methods.trained import LARGEST_LAYER, NETWORKS, TrainedMethod
 from knnmt.options import option
-from knnmt.training import Features, join_features
+from knnmt.training import Training, join_features, train
 from knnmt.training.recipe import TRAINING
 
 _MEASURED = 8192  # about as many rows tell the mean and deviation of the inputs
@@ -117,6 +117,9 @@ class EvidenceMethod(TrainedMethod):
 
     Attributes:
         without: parts of the context to leave out
+        stored: how many sentences of the store train first, each as if it was not in it. They are many more than most
+            dev sets have, which then correct what is different in them
+        dev_updates, dev_learning_rate: for the dev pairs after that
         remembered: how many sentences of the store also train as they are found when they are translated again. No
             dev pair tells that a neighbour with the same source should be followed word for word
         hidden: size of the hidden layers
@@ -125,19 +128,27 @@ class EvidenceMethod(TrainedMethod):
     name = "evidence"
     combiner = Evidence
 
-    updates: int = option(1000, "Maximum number of updates.", group=TRAINING, minimum=1)
-    learning_rate: float = option(5e-3, "Learning rate of Adam.", group=TRAINING, above=0)
+    k: int = option(32, "Neighbours.", minimum=1, maximum=LARGEST_K)
+    without: tuple[str, ...] = option(
+        (), f"Parts of the context to leave out, separated by commas: {', '.join(CONTEXT)}.", choices=tuple(CONTEXT)
+    )
+    updates: int = option(1000, "Updates on the memory; without --stored, on the dev pairs.", group=TRAINING, minimum=1)
+    learning_rate: float = option(5e-3, "Learning rate of Adam in these updates.", group=TRAINING, above=0)
     warmup: int = option(100, "Updates in which the learning rate rises.", group=TRAINING, minimum=0)
     decay: bool = option(True, "Let the learning rate fall to 0 at the last update.", group=TRAINING)
     held_out: float = option(
         0.15, "Share of the sentences that only validate, before all train.", group=TRAINING, minimum=0, below=1
     )
-    validate_from: int = option(200, "Update of the first dev loss.", group=TRAINING, minimum=0)
-
-    k: int = option(32, "Neighbours.", minimum=1, maximum=LARGEST_K)
-    without: tuple[str, ...] = option(
-        (), f"Parts of the context to leave out, separated by commas: {', '.join(CONTEXT)}.", choices=tuple(CONTEXT)
+    validate_from: int = option(50, "Update of the first dev loss.", group=TRAINING, minimum=0)
+    validate_every: int = option(50, "Updates between dev losses.", group=TRAINING, minimum=1)
+    stored: int = option(
+        2000,
+        "Sentences of the store that train first, each as if it was not in it; 0: none.",
+        group=TRAINING,
+        minimum=0,
     )
+    dev_updates: int = option(300, "Maximum number of updates on dev pairs after that.", group=TRAINING, minimum=1)
+    dev_learning_rate: float = option(2e-3, "Learning rate in these updates.", group=TRAINING, above=0)
     remembered: int = option(
         100, "Sentences of the store that also train, so that what is stored comes back.", group=TRAINING, minimum=0
     )
@@ -146,12 +157,21 @@ class EvidenceMethod(TrainedMethod):
     def untrained(self, scale: float) -> Evidence:
         return Evidence(self.k, scale, hidden=self.hidden, without=self.without, seed=self.seed)
 
-    def taught(self, fitting: Fitting) -> Features:
-        if not self.remembered:
-            return fitting.features
-        again, needs = fitting.again(self.remembered), self.needs(0)
-        parts = [each.narrowed(needs) for each in (fitting.features, again)]
-        return join_features(parts)
+    def train(self, combiner: Trained, fitting: Fitting) -> Training:
+        """On the memory first, if it may train, then on the dev pairs; one of both is enough."""
+        again = [fitting.again(self.remembered).narrowed(combiner.needs)] if self.remembered else []
+        own = join_features([fitting.features.narrowed(combiner.needs), *again])
+        if fitting.stored is None or not self.stored:
+            return train(combiner, own, self)
+        memory = join_features([fitting.stored(self.stored).narrowed(combiner.needs), *again])
+        first = train(combiner, memory, replace(self, held_out=0.0, validate_from=self.updates))
+        if first.interrupted:
+            return first
+        updates = self.dev_updates
+        return train(
+            combiner, own, replace(self, updates=updates, learning_rate=self.dev_learning_rate, warmup=updates // 10)
+        )
 
     def training_record(self) -> dict[str, Any]:
-        return super().training_record() | {"remembered": self.remembered}
+        names = ("stored", "dev_updates", "dev_learning_rate", "remembered")
+        return super().training_record() | {name: getattr(self, name) for name in names}

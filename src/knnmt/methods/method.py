@@ -23,6 +23,7 @@ class Fitting:
         store, engine: the store that was searched, and the engine that computed the states
         bleu: BLEU of a combiner on the first n dev sentences; None where there are none to decode
         of_store: the store's combiner of a method, by the method's name; None where it has none
+        stored: features of n sentences of the store, as if they were not in it; None where `features` are of such
         again: features of n sentences of the store that are translated again, so that they find themselves
     """
 
@@ -31,6 +32,7 @@ class Fitting:
     engine: Engine
     bleu: Callable[[Combiner, int], float] | None
     of_store: Callable[[str], Combiner | None]
+    stored: Callable[[int], Features] | None
     again: Callable[[int], Features]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from knnmt.combiner import Needs, Trained
 from knnmt.methods.method import LARGEST_K, FitTable, Fitted, Fitting, Method
 from knnmt.options import option
-from knnmt.training import Features, Perturber, Recipe, Training, train
+from knnmt.training import Perturber, Recipe, Training, train
 
 NETWORKS = "Networks"  # the heading of their options
 LARGEST_LAYER = 4096  # hidden units: a dev set is too small for more
@@ -37,9 +37,9 @@ class TrainedMethod(Recipe, Method):
         """What perturbs the neighbours of an update; None: nothing does."""
         return None
 
-    def taught(self, fitting: Fitting) -> Features:
-        """What it is trained on: the features of the dev pairs, unless a method adds something."""
-        return fitting.features
+    def train(self, combiner: Trained, fitting: Fitting) -> Training:
+        """Train the networks."""
+        return train(combiner, fitting.features, self, self.perturber(fitting))
 
     def training_record(self) -> dict[str, Any]:
         """How it is trained, in JSON types."""
@@ -52,7 +52,7 @@ class TrainedMethod(Recipe, Method):
         features = fitting.features
         combiner = self.untrained(max(features.median_nearest, 1e-6) / _MEDIAN if self.scale is None else self.scale)
         combiner.prepare(features.observation)
-        training = train(combiner, self.taught(fitting), self, self.perturber(fitting))
+        training = self.train(combiner, fitting)
         history = [[each.update, round(each.nll, 5), round(each.mean_lambda, 4)] for each in training.history]
         record = self.training_record() | {
             "updates_made": training.updates,

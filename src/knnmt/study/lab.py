@@ -102,6 +102,7 @@ class Lab:
         self.settings = replace(settings, engine=engine, precision=precision)
         self._models: dict[str, TranslationModel] = {"": model}
         self._searchers: dict[str, Searcher] = {}
+        self._of_stores: dict[str, dict[tuple[str, int, int], Features]] = {}  # of their own sentences, by memory
         self.base = BaseModel.of(self._engine(model))
 
     def result(self, step: Step) -> Result:
@@ -163,7 +164,11 @@ class Lab:
         """A store in use with the pairs of a split, whose features are known."""
         searcher = self.searcher(memory, distances)
         known = {(0, False): features}
-        return Session(searcher.store, self.engine(memory.model), searcher, split.pairs, None, _collected=known)
+        name = f"{memory.key} {distances}"
+        if name not in self._of_stores:
+            self._of_stores = {name: {}}  # of one memory at a time; they are large
+        engine, of_store = self.engine(memory.model), self._of_stores[name]
+        return Session(searcher.store, engine, searcher, split.pairs, None, _collected=known, _of_store=of_store)
 
 
 def _make_room(opened: dict[str, Any], keep: str | None = None) -> None:

@@ -206,6 +206,7 @@ def fit_method(method: Method, session: Session, settings: Settings | None = Non
             # the store's own sentences cannot be decoded: each would find itself
             bleu=partial(session.bleu, settings or Settings()) if session.pairs else None,
             of_store=lambda wanted: combiner_of_method(store, wanted),
+            stored=(lambda count: session.stored(count, needs, method.seed)) if session.pairs else None,
             again=lambda count: session.found_again(count, needs, method.seed),
         )
     )

@@ -1,6 +1,6 @@
 """The common part of fitting and evaluating: an open store, an engine, a searcher and a set of pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,6 +36,7 @@ class Session:
     summary: CorpusSummary | None
     drawn: int = SENTENCES
     _collected: dict[tuple[int, bool], Features] = field(default_factory=dict)
+    _of_store: dict[tuple[str, int, int], Features] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -95,11 +96,29 @@ class Session:
         self._collected[key] = found
         return found
 
+    def stored(self, count: int, needs: Needs, seed: int = 1) -> Features:
+        """What is found for some of the store's sentences, as if they were not in it; computed once."""
+        return self._once(
+            ("stored", count, seed),
+            needs,
+            lambda: collect_stored(self.engine, self.searcher, count, needs, seed=seed),
+        )
+
     def found_again(self, count: int, needs: Needs, seed: int = 1) -> Features:
-        """What is found if some of the store's sentences are translated again; each of them finds itself."""
-        stored = StoredSentences(self.store)
-        drawn = np.random.default_rng([seed, 3]).permutation(len(stored))[:count]
-        return collect_features(self.engine, self.searcher, stored.pairs(drawn), needs)
+        """What is found if some of the store's sentences are translated again; each finds itself. Computed once."""
+
+        def collect() -> Features:
+            stored = StoredSentences(self.store)
+            drawn = np.random.default_rng([seed, 3]).permutation(len(stored))[:count]
+            return collect_features(self.engine, self.searcher, stored.pairs(drawn), needs)
+
+        return self._once(("again", count, seed), needs, collect)
+
+    def _once(self, what: tuple[str, int, int], needs: Needs, collect: Callable[[], Features]) -> Features:
+        known = self._of_store.get(what)
+        if known is None or not known.observation.is_enough_for(needs):
+            known = self._of_store[what] = collect()
+        return known
 
     def bleu(self, settings: Settings, combiner: Combiner, sentences: int) -> float:
         """BLEU of a combiner on the first pairs."""
