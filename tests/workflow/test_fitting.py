@@ -12,17 +12,17 @@ import pytest
 import torch
 from sentences import SENTENCES
 from tolerances import NLL, SHARE
-from worlds import make_store
+from worlds import interrupt_after, make_store
 
-from knnmt.combiner import CONTEXT, Combiner, Needs
+from knnmt.combiner import CONTEXT, Combiner, Needs, Trained
 from knnmt.datastore import Store, StoreWriter
 from knnmt.decoding import Settings
 from knnmt.errors import KnnmtError, MethodError, StoreError
 from knnmt.methods import Method, Vanilla, load_combiner, method_with, registry
 from knnmt.methods.vanilla import KS, LAMBDAS, TEMPERATURES
 from knnmt.model import TranslationModel
+from knnmt.training import Features, Perturber, Recipe, Training, train
 from knnmt.workflow import fit, fit_method
-from knnmt.workflow import fitting as module
 from knnmt.workflow.session import Session
 
 WriteCorpus = Callable[..., list[Path]]
@@ -240,3 +240,49 @@ def test_evidence_learns_what_is_stored(store: Store, model: TranslationModel, d
         )
         nll[remembered] = session.found_again(10, fitted.combiner.needs, seed=5).judge(fitted.combiner)[0]
     assert nll[10] < nll[0] / 2
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Recipe]]:
+    """How many sentences each training had, and its recipe."""
+    found: list[tuple[int, Recipe]] = []
+
+    def noted(combiner: Trained, features: Features, recipe: Recipe, perturber: Perturber | None = None) -> Training:
+        found.append((len(features.lengths), recipe))
+        return train(combiner, features, recipe, perturber)
+
+    for name in ("evidence", "trained"):
+        monkeypatch.setattr(f"knnmt.methods.{name}.train", noted)
+    return found
+
+
+SHORT: dict[str, Any] = {"k": 4, "updates": 6, "dev_updates": 4, "validate_from": 2, "validate_every": 2}
+
+
+def test_evidence_trains_on_the_memory_and_then_on_dev(
+    store: Store, model: TranslationModel, dev: list[Path], trainings: list[tuple[int, Recipe]]
+) -> None:
+    report = fit(store.path, dev, "evidence", model=model, stored=7, remembered=3, seed=5, **SHORT)
+    [(of_memory, first), (of_dev, second)] = trainings
+    assert (of_memory, first.updates, first.held_out, first.learning_rate) == (7 + 3, 6, 0.0, 5e-3)
+    assert (of_dev, second.updates, second.held_out, second.learning_rate) == (len(DEV) + 3, 4, 0.15, 2e-3)
+    assert first.seed == second.seed == 5
+    assert report.combiner.record["training"]["stored"] == 7
+    assert report.combiner.record["training"]["updates_made"] == 4
+
+
+def test_evidence_trains_on_one_of_both(
+    store: Store, model: TranslationModel, dev: list[Path], trainings: list[tuple[int, Recipe]]
+) -> None:
+    fit(store.path, dev, "evidence", model=model, stored=0, remembered=0, **SHORT)
+    fit(store.path, method="evidence", model=model, sentences=9, remembered=2, name="own", **SHORT)
+    assert [(sentences, recipe.updates) for sentences, recipe in trainings] == [(len(DEV), 6), (9 + 2, 6)]
+
+
+def test_ctrl_c_while_the_memory_trains(
+    store: Store, model: TranslationModel, dev: list[Path], monkeypatch: pytest.MonkeyPatch, trainings: list[Any]
+) -> None:
+    interrupt_after(monkeypatch, 3)
+    report = fit(store.path, dev, "evidence", model=model, **SHORT)
+    assert report.fitted.interrupted
+    assert len(trainings) == 1
