@@ -190,7 +190,7 @@ def test_ctrl_c_is_a_result(run: Run, world: Path, monkeypatch: pytest.MonkeyPat
         (("--without", "love"), "^--without is love, which is not possible; give one of wp, dc"),
         (
             ("--without", "dc", "--method", "adaptive"),
-            "^--without is of the method robust and says",
+            "^--without is of the methods robust and evidence and says",
         ),
         (("--preset", "huge"), "^--preset is huge, which is not possible; give one of released, paper"),
         (("--temperature", "warm"), "^--temperature is warm, which is not possible; give one of sigmoid, paper"),
@@ -205,7 +205,7 @@ def test_ctrl_c_is_a_result(run: Run, world: Path, monkeypatch: pytest.MonkeyPat
         (("--k", "6", "--method", "adaptive"), "K cannot be 6; give 8"),
         (("--dc", "8", "--method", "adaptive"), "^--dc is of the method robust and says nothing to adaptive; leave it"),
         (("--exact-perturbation", "--method", "vanilla"), "^--exact-perturbation is of the method robust"),
-        (("--hidden", "8"), "^--hidden is of the method adaptive and says nothing to robust"),
+        (("--hidden", "8"), "^--hidden is of the methods adaptive and evidence and says nothing to robust"),
         (("--decode-best", "2"), "^--decode-best is of the method vanilla"),
         (("--k", "1024"), r"^K is 1024, but the store store holds only \d+ entries; lower --k"),
         (("--learning-rate", "0"), "^--learning-rate is 0.0, which is not possible; give a number above 0"),

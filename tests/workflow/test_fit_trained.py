@@ -182,10 +182,13 @@ def test_several_parts_are_left_out(store: Store, model: TranslationModel, dev: 
     [
         ({"without": "love"}, "--without is love, which is not possible"),
         ({"without": ["love"]}, "give one of wp, dc, vector-perturbation"),
-        ({"without": ["dc"], "method": "adaptive"}, "--without is of the method robust and says nothing to adaptive"),
+        (
+            {"without": ["dc"], "method": "adaptive"},
+            "--without is of the methods robust and evidence and says nothing to adaptive",
+        ),
         (
             {"without": ["decline"], "method": "vanilla"},
-            "--without is of the method robust and says",
+            "--without is of the methods robust and evidence and says",
         ),
         ({"love": 3}, "--love does not exist .* leave it out .robust has .*--updates"),
         ({"preset": "huge"}, "--preset is huge, .* one of released, paper"),

@@ -59,7 +59,7 @@ def method_with(name: str, options: dict[str, Any]) -> Method:
     for given in options:
         if given not in declared:
             others = [other for other, each in methods().items() if given in options_of(each)]
-            whose = f"is of the method {', '.join(others)}" if others else "does not exist"
+            whose = f"is of the method{'s' * (len(others) > 1)} {' and '.join(others)}" if others else "does not exist"
             has = ", ".join(option.flag for option in declared.values())
             flag = f"--{given.replace('_', '-')}"
             raise MethodError(f"{flag} {whose} and says nothing to {name}; leave it out ({name} has {has}).")
