@@ -68,7 +68,7 @@ class EvidenceLimits(Study):
         columns = ["test set", "memory", "BLEU base"]
         columns += [f"{figure} {method}" for figure in ("BLEU", "NLL", "accuracy") for method in METHODS]
         notes = [*(sentences_note(domain) for domain in setup.domains), processors_note(scores.values())]
-        table = Table("evidence-limits", "Other domains' stores, and pruned stores", columns, rows, notes)
+        table = Table("evidence-limits", "Stores of other domains, and pruned stores", columns, rows, notes)
         return Section(self.name, self.title, self.about, [table], claims=list(_claims(scores)))
 
 
