@@ -132,7 +132,7 @@ class EvidenceMethod(TrainedMethod):
     without: tuple[str, ...] = option(
         (), f"Parts of the context to leave out, separated by commas: {', '.join(CONTEXT)}.", choices=tuple(CONTEXT)
     )
-    updates: int = option(1000, "Updates on the memory; without --stored, on the dev pairs.", group=TRAINING, minimum=1)
+    updates: int = option(1000, "Updates on the memory; with --stored 0, on the dev pairs.", group=TRAINING, minimum=1)
     learning_rate: float = option(5e-3, "Learning rate of Adam in these updates.", group=TRAINING, above=0)
     warmup: int = option(100, "Updates in which the learning rate rises.", group=TRAINING, minimum=0)
     decay: bool = option(True, "Let the learning rate fall to 0 at the last update.", group=TRAINING)

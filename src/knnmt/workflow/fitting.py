@@ -29,7 +29,7 @@ from knnmt.methods import (
 from knnmt.model import TranslationModel
 from knnmt.options import AUTO
 from knnmt.training import Features, check_projectable
-from knnmt.workflow.length_penalty import check_tunable, with_tuned_length_penalty
+from knnmt.workflow.length_penalty import with_tuned_length_penalty
 from knnmt.workflow.session import SENTENCES, Session
 
 # Names that no combiner can have: other keys in an evaluation's JSON, and what `knnmt use` takes for no choice.
@@ -141,13 +141,15 @@ def fit(
     check_method(method, store)
     if not corpus and (sentences < 1 or limit is not None):
         raise MethodError("Without dev files, say with --sentences (1 or more) how many of the store's are drawn.")
+    if not corpus and tune_length_penalty:
+        raise MethodError(
+            "The length penalty is tuned on dev pairs: stored sentences would find themselves; give some."
+        )
     with suppress(StoreBusyError), StoreWriter(store.path, store.model):
         pass  # report a store that is not writable now, not after the work
     session = Session.open(
         store, corpus, limit=limit, sentences=sentences, model=model, device=device, settings=settings, force=force
     )
-    if tune_length_penalty:
-        check_tunable(session)
     fitted = fit_method(method, session, settings)
     if tune_length_penalty:
         fitted = with_tuned_length_penalty(fitted, session, settings)

@@ -9,7 +9,7 @@ from knnmt.report import Cell, Claim, Row, Section, Table, bold_best, number, pe
 from knnmt.study.benchmark import Domain
 from knnmt.study.setup import EVIDENCE_K, Setup
 from knnmt.study.step import Result, Step
-from knnmt.study.steps import Compare, Fit, System
+from knnmt.study.steps import Compare, Fit
 from knnmt.study.studies.figures import (
     WEAK,
     Difference,
@@ -57,10 +57,8 @@ class Evidence(Study):
         return found
 
     def _compare(self, setup: Setup, domain: Domain) -> Compare:
-        fits = self._fits(setup, domain)
-        knn = (setup.system(name, domain, fits[name][0]) for name in (*_SYSTEMS[1:], *_PARTS) if name != _PLAIN)
-        plain = setup.system(_PLAIN, domain, fits[_PLAIN][0])
-        systems: tuple[System, ...] = (setup.system("base", domain), *knn, plain)
+        knn = (setup.system(name, domain, fits[0]) for name, fits in self._fits(setup, domain).items())
+        systems = (setup.system("base", domain), *knn)
         return Compare(systems, domain.test, "robust")
 
     def section(self, setup: Setup, results: Results) -> Section:
@@ -80,9 +78,9 @@ def _bleu(setup: Setup, scores: dict[str, Result]) -> Table:
     rows: list[Row] = []
     for system in _SYSTEMS:
         found = [each["systems"][system] for each in scores.values()]
-        marks = [mark(each["systems"][system], each["systems"]["robust"]) for each in scores.values()]
-        shown = marks if system == "evidence" else [""] * len(marks)
-        cells = [bleu_cell(each, mark=each_mark) for each, each_mark in zip(found, shown, strict=True)]
+        robust = [each["systems"]["robust"] for each in scores.values()]
+        marks = [mark(*both) if system == "evidence" else "" for both in zip(found, robust, strict=True)]
+        cells = [bleu_cell(each, mark=shown) for each, shown in zip(found, marks, strict=True)]
         rows.append(row(system, *cells, number(fmean(each["bleu"] for each in found)), rule=system == "evidence"))
     notes = [
         "† p < 0.05, ‡ p < 0.01: significantly better than robust (two-sided, by 1,000 paired bootstrap resamples).",
